@@ -1,0 +1,209 @@
+"""The ONNX graphs of one layer, each traced from the PyTorch module by ``torch.onnx.export``."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import onnx
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from model.attention import MultiHeadAttention
+from model.contract import (
+    BIAS,
+    DECOMPOSED,
+    FUSED,
+    FUSED_BIAS,
+    FUSED_WEIGHTS,
+    KEY,
+    KEY_LENGTHS,
+    QUERY,
+    VALUE,
+    AttentionSpec,
+    GraphSpec,
+)
+
+# onnxruntime has no kernel for the Attention of opset 25, and torch writes a broken file for 26.
+ATTENTION_OPSET = 24
+PORTABLE_OPSET = 18
+POST_SOFTMAX = 3  # value of the attribute qk_matmul_output_mode
+
+Axes = dict[int, Dim]
+
+
+class Decomposed(nn.Module):
+    """The layer as matrix products and a softmax, with the weights as second output."""
+
+    def __init__(self, layer: MultiHeadAttention) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """``[B,L,D], [B,S,kdim], [B,S,vdim], [B or 1,H or 1,L or 1,S]`` to output, weights."""
+        layer = self.layer
+        q = layer.split_heads(layer.W_q(query))
+        k = layer.split_heads(layer.W_k(key))
+        v = layer.split_heads(layer.W_v(value))
+        scores = layer.scaled_scores(q, k)
+        # As a bare ONNX node, so that torch does not freeze which axes of the bias are 1.
+        biased = torch.onnx.ops.symbolic(
+            "Add", (scores, bias), dtype=scores.dtype, shape=scores.shape, version=14
+        )
+        mixed, weights = layer.mix(biased, v)
+        return layer.fc_out(layer.join_heads(mixed)), weights
+
+
+class Fused(nn.Module):
+    """The layer around one Attention operator, which joins and splits the heads itself.
+
+    https://onnx.ai/onnx/operators/onnx__Attention.html
+    """
+
+    def __init__(self, layer: MultiHeadAttention) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, *options: Tensor | None, mode: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        """Project, attend, and return the joined heads ``[B,L,D]`` and the fourth output."""
+        layer = self.layer
+        q, k, v = layer.W_q(query), layer.W_k(key), layer.W_v(value)
+        (batch_size, length, _), key_length = q.shape, k.shape[1]
+        past = (batch_size, layer.num_heads, key_length, layer.d_k)
+        joined, _, _, fourth = torch.onnx.ops.symbolic_multi_out(
+            "Attention",
+            (q, k, v, *options),
+            {
+                "q_num_heads": layer.num_heads,
+                "kv_num_heads": layer.num_heads,
+                "qk_matmul_output_mode": mode,
+            },
+            dtypes=(q.dtype,) * 4,
+            # Declared in full: torch's own operator writes 0 for the last axis of the weights.
+            shapes=(q.shape, past, past, (batch_size, layer.num_heads, length, key_length)),
+            version=ATTENTION_OPSET,
+        )
+        return joined, fourth
+
+
+class FusedBias(Fused):
+    """Additive bias, output alone."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+        """``[B,L,D], [B,S,kdim], [B,S,vdim], [B or 1,H or 1,L,S]`` to ``[B,L,D]``."""
+        joined, _ = self.attend(query, key, value, bias)
+        output: Tensor = self.layer.fc_out(joined)
+        return output
+
+
+class FusedWeights(Fused):
+    """Additive bias, output and weights."""
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """``[B,L,D], [B,S,kdim], [B,S,vdim], [B or 1,H or 1,L,S]`` to output and weights."""
+        joined, weights = self.attend(query, key, value, bias, mode=POST_SOFTMAX)
+        return self.layer.fc_out(joined), weights
+
+
+class FusedLengths(Fused):
+    """Key lengths instead of a bias: CUDA's flash kernel takes no mask."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_lengths: Tensor) -> Tensor:
+        """``[B,L,D], [B,S,kdim], [B,S,vdim]``, int64 ``[B]`` to ``[B,L,D]``."""
+        joined, _ = self.attend(query, key, value, None, None, None, key_lengths)
+        output: Tensor = self.layer.fc_out(joined)
+        return output
+
+
+BODIES: dict[GraphSpec, tuple[type[nn.Module], int]] = {
+    DECOMPOSED: (Decomposed, PORTABLE_OPSET),
+    FUSED_BIAS: (FusedBias, ATTENTION_OPSET),
+    FUSED_WEIGHTS: (FusedWeights, ATTENTION_OPSET),
+    FUSED: (FusedLengths, ATTENTION_OPSET),
+}
+
+
+def trace_graph(layer: MultiHeadAttention, graph: GraphSpec) -> onnx.ModelProto:
+    """Export one graph of `layer` with free batch size, query length and key length.
+
+    Args:
+        layer: in evaluation mode, float32.
+        graph: which one.
+
+    Returns:
+        The model with its weights inside.
+
+    Raises:
+        ValueError: if `layer` is in training mode.
+    """
+    if layer.training:
+        raise ValueError("the layer is in training mode, expected layer.eval()")
+    body, opset = BODIES[graph]
+    with quiet_exporter():
+        program = torch.onnx.export(
+            body(layer).eval(),
+            example_inputs(layer.spec, graph),
+            input_names=list(graph.inputs),
+            output_names=list(graph.outputs),
+            dynamic_shapes=free_axes(graph),
+            opset_version=opset,
+            dynamo=True,
+            verbose=False,
+        )
+    if program is None:
+        raise RuntimeError("torch.onnx.export returned nothing")
+    return program.model_proto
+
+
+def example_inputs(spec: AttentionSpec, graph: GraphSpec) -> tuple[Tensor, ...]:
+    """Tensors to trace with.
+
+    Key and value are distinct objects: given one tensor twice, the exporter takes both for one
+    input and computes the keys from `value` (pytorch issue 144683).
+    """
+    batch_size, query_length, key_length = 2, 4, 5
+    examples = {
+        QUERY: torch.zeros(batch_size, query_length, spec.d_model),
+        KEY: torch.zeros(batch_size, key_length, spec.kdim),
+        VALUE: torch.zeros(batch_size, key_length, spec.vdim),
+        BIAS: torch.zeros(batch_size, spec.num_heads, query_length, key_length),
+        KEY_LENGTHS: torch.full((batch_size,), key_length),
+    }
+    return tuple(examples[name] for name in graph.inputs)
+
+
+def free_axes(graph: GraphSpec) -> tuple[Axes, ...]:
+    """The symbol of each free axis of the graph's inputs."""
+    batch, length, keys = Dim("batch_size"), Dim("query_length"), Dim("key_length")
+    # The Attention operator never broadcasts the query axis of its bias; Add does.
+    bias_length = Dim("bias_query_length") if graph is DECOMPOSED else length
+    axes: dict[str, Axes] = {
+        QUERY: {0: batch, 1: length},
+        KEY: {0: batch, 1: keys},
+        VALUE: {0: batch, 1: keys},
+        BIAS: {0: Dim("bias_batch_size"), 1: Dim("bias_num_heads"), 2: bias_length, 3: keys},
+        KEY_LENGTHS: {0: batch},
+    }
+    return tuple(axes[name] for name in graph.inputs)
+
+
+@contextmanager
+def quiet_exporter() -> Iterator[None]:
+    """Silence what the exporter says on every call and nobody can act on."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)", FutureWarning)
+            warnings.filterwarnings("ignore", "# The axis name", UserWarning)
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,107 @@
+"""`export_module`: a live PyTorch layer becomes a model that the server loads."""
+
+import copy
+import importlib.metadata
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import nn
+
+from export.graphs import trace_graph
+from export.onnx_file import tidy_graph, write_graphs
+from export.repository import write_json, write_manifest, write_version
+from export.verify import SIZES, TOLERANCE, verify_graphs
+from model.attention import MultiHeadAttention
+from model.contract import GRAPHS, VERIFICATION_FILE
+
+STEPS = 2 * len(GRAPHS)
+"""How often `export_module` calls `on_step`: each graph is traced, then verified."""
+
+
+def export_module(
+    module: nn.Module,
+    models: str | Path,
+    *,
+    name: str,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Export an attention layer, verify it against float64, and put it into a repository.
+
+    Args:
+        module: a `MultiHeadAttention` or a ``torch.nn.MultiheadAttention``; it is copied, so
+            training can go on.
+        models: the repository, a directory; made if absent.
+        name: of the model: letters, digits, '_', '.' and '-'.
+        on_step: called after each of `STEPS` steps with what was done.
+
+    Returns:
+        The directory of the new version.
+
+    Raises:
+        TypeError: if `module` is of another class.
+        RepositoryError: if the name is unfit, or the model exists with other sizes.
+        VerificationError: if a graph misses the tolerance; nothing is written then.
+    """
+    layer = to_layer(module)
+
+    def fill(directory: Path) -> None:
+        write_files(layer, directory, on_step)
+
+    return write_version(Path(models), name, layer.spec, fill)
+
+
+def write_files(layer: MultiHeadAttention, directory: Path, on_step: Callable[[str], None]) -> None:
+    """Write graphs, weights, verification and manifest of `layer` into an empty directory.
+
+    Raises:
+        VerificationError: if a graph misses the tolerance.
+    """
+    weights = layer.to_weights()
+    protos = {}
+    for graph in GRAPHS:
+        protos[graph.file] = trace_graph(layer, graph)
+        tidy_graph(protos[graph.file], layer.spec, weights)
+        on_step(f"traced {graph.name}")
+    write_graphs(protos, directory)
+    errors = verify_graphs(directory, weights, lambda graph: on_step(f"verified {graph.name}"))
+    record = {
+        "versions": read_versions(),
+        "attention": layer.spec.to_properties(),
+        "sizes": [list(sizes) for sizes in SIZES],
+        "tolerance": TOLERANCE,
+        "largest_error": errors,
+    }
+    write_json(directory / VERIFICATION_FILE, record)
+    write_manifest(directory, layer.spec)
+
+
+def to_layer(module: nn.Module) -> MultiHeadAttention:
+    """A float32 copy of the layer on the CPU, in evaluation mode.
+
+    Raises:
+        TypeError: if `module` is neither of the two classes.
+    """
+    if isinstance(module, nn.MultiheadAttention):
+        module = MultiHeadAttention.from_torch(module)
+    if not isinstance(module, MultiHeadAttention):
+        raise TypeError(
+            f"module is a {type(module).__name__}, expected model.MultiHeadAttention "
+            "or torch.nn.MultiheadAttention"
+        )
+    return copy.deepcopy(module).cpu().float().eval()
+
+
+def read_versions() -> dict[str, str]:
+    """Versions of what wrote and ran the graphs."""
+    return {
+        package: importlib.metadata.version(package)
+        for package in ("limelight", "torch", "onnx", "onnxscript", "numpy")
+    } | {"onnxruntime": read_runtime_version()}
+
+
+def read_runtime_version() -> str:
+    """Version of onnxruntime, whichever distribution brought it."""
+    import onnxruntime
+
+    version: str = onnxruntime.__version__
+    return version

@@ -1,0 +1,180 @@
+"""The model directory: files, manifest and Triton's config, put in place whole or not at all."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from model.contract import (
+    BIAS,
+    CONFIG_FILE,
+    DECOMPOSED,
+    GRAPHS,
+    KEY,
+    MANIFEST_FILE,
+    MANIFEST_FORMAT,
+    OUTPUT,
+    QUERY,
+    VALUE,
+    WEIGHTS,
+    AttentionSpec,
+)
+
+MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+MAX_BATCH_SIZE = 256
+
+
+class RepositoryError(Exception):
+    """The model cannot be put where it was asked for."""
+
+
+def check_name(name: str) -> None:
+    """Accept a model name that every client can put into a URL unescaped.
+
+    Raises:
+        RepositoryError: if `name` holds anything but letters, digits, '_', '.' and '-', starts
+            with '.' or '-', or is 'stats', which is a path of the protocol.
+    """
+    if not MODEL_NAME.fullmatch(name) or name == "stats":
+        raise RepositoryError(
+            f"model name is {name!r}, expected letters, digits, '_', '.' and '-', "
+            "not starting with '.' or '-', and not 'stats'"
+        )
+
+
+def write_version(
+    models: Path, name: str, spec: AttentionSpec, fill: Callable[[Path], None]
+) -> Path:
+    """Let `fill` write the files of a model, then make them its next version, all at once.
+
+    Version 1 of a new model, else one more than the highest. Nothing is left behind when
+    `fill` raises.
+
+    Args:
+        models: the repository; made if absent.
+        name: of the model.
+        spec: its sizes.
+        fill: given an empty directory.
+
+    Returns:
+        The directory of the version.
+
+    Raises:
+        RepositoryError: if the name is unfit, or the model exists with other sizes.
+    """
+    check_name(name)
+    check_same_sizes(models / name, spec)
+    models.mkdir(parents=True, exist_ok=True)
+    # Beside its place, so that the rename stays within one file system; servers skip dot names.
+    aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=models))
+    try:
+        version = aside / "version"
+        version.mkdir()
+        fill(version)
+        flush(version)
+        return place_version(version, models / name, spec)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_same_sizes(model: Path, spec: AttentionSpec) -> None:
+    """All versions of a model share one config, so their sizes must agree.
+
+    Raises:
+        RepositoryError: if `model` exists and its config is not the one of `spec`.
+    """
+    config = model / CONFIG_FILE
+    if not model.exists():
+        return
+    if not config.is_file() or config.read_text() != render_config(model.name, spec):
+        raise RepositoryError(
+            f"model '{model.name}' exists with other sizes or a config of its own; "
+            "choose another --name or remove it"
+        )
+
+
+def place_version(version: Path, model: Path, spec: AttentionSpec) -> Path:
+    """Move a finished version under its model, taking the next free number."""
+    if model.exists():
+        number = max(versions_of(model), default=0) + 1
+        return version.rename(model / str(number))
+    whole = version.parent / model.name
+    whole.mkdir()
+    (whole / CONFIG_FILE).write_text(render_config(model.name, spec))
+    version.rename(whole / "1")
+    return whole.rename(model) / "1"
+
+
+def versions_of(model: Path) -> list[int]:
+    """Numbers of the versions that a model directory holds."""
+    return [int(p.name) for p in model.iterdir() if re.fullmatch(r"[1-9][0-9]*", p.name)]
+
+
+def flush(directory: Path) -> None:
+    """Bring the files to the disk before their directory appears under its name."""
+    for path in directory.iterdir():
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write readable JSON with a newline at the end."""
+    path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def write_manifest(directory: Path, spec: AttentionSpec) -> None:
+    """Describe every file that `directory` holds; the server loads nothing else.
+
+    The manifest has ``format``, ``attention`` (the sizes), ``graphs`` (file, inputs and outputs
+    of each) and ``files`` (size in bytes and SHA-256 of each).
+    """
+    files = {
+        path.name: {"bytes": path.stat().st_size, "sha256": hash_file(path)}
+        for path in sorted(directory.iterdir())
+    }
+    graphs = {
+        graph.name: {
+            "file": graph.file,
+            "inputs": list(graph.inputs),
+            "outputs": list(graph.outputs),
+        }
+        for graph in GRAPHS
+    }
+    manifest = {"format": MANIFEST_FORMAT, "attention": spec.to_properties()}
+    write_json(directory / MANIFEST_FILE, manifest | {"graphs": graphs, "files": files})
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def render_config(name: str, spec: AttentionSpec) -> str:
+    """Triton's ``config.pbtxt`` for ``model.onnx``; dims leave the batch axis out."""
+    dims = {
+        QUERY: (-1, spec.d_model),
+        KEY: (-1, spec.kdim),
+        VALUE: (-1, spec.vdim),
+        BIAS: (-1, -1, -1),
+        OUTPUT: (-1, spec.d_model),
+        WEIGHTS: (spec.num_heads, -1, -1),
+    }
+    lines = [
+        f'name: "{name}"',
+        'platform: "onnxruntime_onnx"',
+        f'default_model_filename: "{DECOMPOSED.file}"',
+        f"max_batch_size: {MAX_BATCH_SIZE}",
+    ]
+    for kind, names in (("input", DECOMPOSED.inputs), ("output", DECOMPOSED.outputs)):
+        for tensor in names:
+            sizes = ", ".join(str(size) for size in dims[tensor])
+            lines.append(
+                f'{kind} [ {{ name: "{tensor}" data_type: TYPE_FP32 dims: [ {sizes} ] }} ]'
+            )
+    return "\n".join(lines) + "\n"
