@@ -100,7 +100,8 @@ class MultiHeadAttention(nn.Module):
 
     def split_heads(self, tokens: Tensor) -> Tensor:
         """``[B, T, D]`` to ``[B, H, T, K]``."""
-        return tokens.unflatten(-1, (self.num_heads, self.d_k)).transpose(1, 2)
+        batch_size, length, _ = tokens.shape
+        return tokens.reshape(batch_size, length, self.num_heads, self.d_k).transpose(1, 2)
 
     def join_heads(self, heads: Tensor) -> Tensor:
         """``[B, H, T, K]`` to ``[B, T, D]``."""

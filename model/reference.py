@@ -4,7 +4,7 @@ Vaswani et al., "Attention Is All You Need" (2017), section 3.2.
 """
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,7 +56,7 @@ def attend(
     if key_mask is not None:
         visible &= np.asarray(key_mask)[:, None, None, :] != 0
     if causal:
-        visible &= causal_visibility(*scores.shape[-2:], causal)
+        visible &= causal_visibility(scores.shape[-2], scores.shape[-1], causal)
     if bias is not None:
         added = with_four_axes(np.asarray(bias, np.float64))
         visible &= ~(added <= HIDING_BIAS)
@@ -79,7 +79,7 @@ def split_heads(tokens: Array, num_heads: int) -> Array:
     return tokens.reshape(batch_size, length, num_heads, width // num_heads).swapaxes(1, 2)
 
 
-def with_four_axes(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def with_four_axes(array: NDArray[Any]) -> NDArray[Any]:
     """Give a mask or bias the axes ``[B, H, L, S]``: a third axis is the batch, not the head."""
     return array[:, None] if array.ndim == 3 else array[(None,) * (4 - array.ndim)]
 
@@ -95,4 +95,5 @@ def softmax_of_visible(scores: Array, visible: NDArray[np.bool_]) -> Array:
     sees_any = visible.any(axis=-1, keepdims=True)
     shown = np.where(visible, scores, np.where(sees_any, -np.inf, 0.0))
     exponentials = np.exp(shown - shown.max(axis=-1, keepdims=True))
-    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+    weights: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return weights
