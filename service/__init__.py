@@ -1,1 +1,1 @@
-"""TBD."""
+"""From ONNX files to answers: the server. It loads neither torch nor onnx."""

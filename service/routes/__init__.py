@@ -1,1 +1,1 @@
-"""TBD."""
+"""HTTP only: each endpoint reads a request, calls what is below, and writes a response."""

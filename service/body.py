@@ -1,0 +1,53 @@
+"""Request bodies, read within bounds."""
+
+from starlette.requests import Request
+
+from service.errors import InvalidRequestError, RequestTooLargeError, UnsupportedMediaError
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """Read the whole body.
+
+    Args:
+        request: not read yet.
+        max_bytes: bound of the body.
+
+    Raises:
+        RequestTooLargeError: if more than `max_bytes` are announced or come.
+        UnsupportedMediaError: if the body has a content coding.
+    """
+    check_encoding(request.headers.get("content-encoding", "identity"))
+    announced = request.headers.get("content-length", "0")
+    if announced.isascii() and announced.isdigit() and int(announced) > max_bytes:
+        raise too_large(announced, max_bytes)
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > max_bytes:
+            raise too_large("larger", max_bytes)
+        chunks.append(chunk)
+    if not size:
+        raise InvalidRequestError("the request has no body")
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def check_encoding(encoding: str) -> None:
+    """Accept bodies without content coding.
+
+    Raises:
+        UnsupportedMediaError: for any other.
+    """
+    if encoding.strip().lower() not in ("", "identity"):
+        raise UnsupportedMediaError(
+            f"Content-Encoding is {encoding[:64]!a}, expected none: send the body uncompressed"
+        )
+
+
+def too_large(came: str, max_bytes: int) -> RequestTooLargeError:
+    """The error for a body beyond the bound."""
+    size = f"{came} bytes" if came.isdigit() else f"{came} than allowed"
+    return RequestTooLargeError(
+        f"the request body is {size}, expected at most {max_bytes} bytes "
+        "(LIMELIGHT_MAX_REQUEST_BYTES)"
+    )

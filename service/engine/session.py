@@ -1,0 +1,135 @@
+"""onnxruntime: found, told to be quiet, and made to run where it was asked to."""
+
+import importlib.metadata
+import logging
+import os
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from service.errors import StartError
+
+CPU: Final = "CPUExecutionProvider"
+CUDA: Final = "CUDAExecutionProvider"
+Provider = Literal["cpu", "cuda"]
+ERRORS_ONLY = 3
+
+log = logging.getLogger("limelight")
+
+
+class Session(Protocol):
+    """The part of ``onnxruntime.InferenceSession`` that the engine uses."""
+
+    def run(
+        self, output_names: list[str], input_feed: dict[str, NDArray[Any]]
+    ) -> list[NDArray[Any]]:
+        """Compute the named outputs."""
+
+    def get_providers(self) -> list[str]:
+        """Where the session computes, the first choice first."""
+
+
+def load_runtime() -> ModuleType:
+    """Import onnxruntime.
+
+    Raises:
+        StartError: if it is not installed, or installed twice under two names, each of which
+            overwrites files of the other.
+    """
+    packages = [name for name in ("onnxruntime", "onnxruntime-gpu") if is_installed(name)]
+    if not packages:
+        raise StartError("onnxruntime is not installed; pip install 'limelight[cpu]' or [gpu]")
+    if len(packages) > 1:
+        raise StartError(
+            "onnxruntime and onnxruntime-gpu are both installed and overwrite each other; "
+            "pip uninstall both, then install one: 'limelight[cpu]' or 'limelight[gpu]'"
+        )
+    # Read at import: without it the official wheels send usage events.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    if packages == ["onnxruntime-gpu"]:
+        onnxruntime.preload_dlls()
+    return onnxruntime  # type: ignore[no-any-return]
+
+
+def is_installed(package: str) -> bool:
+    """Whether a distribution of this name is installed."""
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def open_session(
+    runtime: ModuleType, path: Path, provider: Provider, intra_op_threads: int
+) -> Session:
+    """Open one graph.
+
+    Args:
+        runtime: the onnxruntime module.
+        path: of the ONNX file.
+        provider: where to compute.
+        intra_op_threads: cores for one run.
+
+    Raises:
+        StartError: if the session does not run on `provider`.
+    """
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = intra_op_threads
+    options.inter_op_num_threads = 1
+    # Threads that spin after a run take the core from the event loop: 2 to 3 times slower
+    # under load, measured with 2 cores.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Shape inference holds the last axis of the weights to be 0, whatever the file declares,
+    # and onnxruntime warns of it in every run.
+    options.log_severity_level = ERRORS_ONLY
+    # TF32 would answer with 3 digits.
+    providers = [(CUDA, {"use_tf32": "0"}), CPU] if provider == "cuda" else [CPU]
+    session: Session = runtime.InferenceSession(path, options, providers=providers)
+    check_provider(session, provider)
+    return session
+
+
+def check_provider(session: Session, provider: Provider) -> None:
+    """See where the session really runs: onnxruntime falls back to the CPU without an error.
+
+    Raises:
+        StartError: if that is not `provider`.
+    """
+    actual = session.get_providers()[0]
+    if actual != (CUDA if provider == "cuda" else CPU):
+        raise StartError(
+            f"provider is '{provider}', but onnxruntime runs on {actual}; install the NVIDIA "
+            "driver and 'limelight[gpu]', or set LIMELIGHT_PROVIDER=cpu"
+        )
+
+
+def choose_provider(
+    runtime: ModuleType, path: Path, wish: Literal["auto", "cpu", "cuda"], intra_op_threads: int
+) -> Provider:
+    """Decide where to compute, by opening the graph at `path`.
+
+    Raises:
+        StartError: if `wish` is cuda and the graph does not run there.
+    """
+    if wish == "cpu":
+        return "cpu"
+    if CUDA not in runtime.get_available_providers():
+        if wish == "cuda":
+            raise StartError(
+                "LIMELIGHT_PROVIDER is cuda, but this onnxruntime has no CUDA; "
+                "pip uninstall onnxruntime, then pip install 'limelight[gpu]'"
+            )
+        return "cpu"
+    try:
+        open_session(runtime, path, "cuda", intra_op_threads)
+    except StartError as error:
+        if wish == "cuda":
+            raise
+        log.warning("running on the CPU: %s", error)
+        return "cpu"
+    return "cuda"

@@ -1,0 +1,68 @@
+"""Errors the service answers with.
+
+    ServiceError                    500  a fault of ours
+    ├── InvalidRequestError         400  the request breaks the protocol or the tensor contract
+    ├── NotFoundError               404  no such model or version
+    ├── RequestTooLargeError        413  a bound of the settings is passed
+    ├── UnsupportedMediaError       415  an encoding or media type that is not read or written
+    ├── NotOfferedError             501  a part of the protocol that is not offered
+    └── UnavailableError            503  try again later
+
+    StartError                      the server cannot start; ends the process with one line
+
+Raise them anywhere in `service`; `app` alone turns them into answers, ``{"error": text}``. A text
+says which tensor or setting, what came, what was expected and how to mend it.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class ServiceError(Exception):
+    """Base of all errors with an HTTP status and a text written for the client."""
+
+    status: ClassVar[int] = 500
+    headers: ClassVar[Mapping[str, str]] = {}
+
+
+class InvalidRequestError(ServiceError):
+    """The request breaks the protocol or the tensor contract."""
+
+    status = 400
+
+
+class NotFoundError(ServiceError):
+    """No such model or version."""
+
+    status = 404
+
+
+class RequestTooLargeError(ServiceError):
+    """A bound of the settings is passed; the text names the setting."""
+
+    status = 413
+
+
+class UnsupportedMediaError(ServiceError):
+    """An encoding or media type that the server does not read or write."""
+
+    status = 415
+    # RFC 9110, 12.5.3: tells the client which content codings a request may have.
+    headers: ClassVar[Mapping[str, str]] = {"Accept-Encoding": "identity"}
+
+
+class NotOfferedError(ServiceError):
+    """A part of the protocol that the server does not offer."""
+
+    status = 501
+
+
+class UnavailableError(ServiceError):
+    """The server is busy, starting or stopping."""
+
+    status = 503
+    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
+
+
+class StartError(Exception):
+    """The server cannot start; the text says what to change."""

@@ -1,0 +1,139 @@
+"""The OpenAPI description of the endpoints that read their bodies themselves."""
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from service.protocol.attention_schema import AttentionAnswer, AttentionBody
+from service.protocol.forms import MEDIA_TYPES
+from service.protocol.v2_schema import ErrorBody, InferRequest, InferResponse
+
+TITLE: Final = "Limelight"
+SUMMARY: Final = "Multi-head attention over HTTP: exact, fast, and able to show its weights."
+BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary"}}
+SCHEMAS: Final = (AttentionAnswer, AttentionBody, ErrorBody, InferRequest, InferResponse)
+
+INFER_EXAMPLE: Final[dict[str, Any]] = {
+    "inputs": [
+        {
+            "name": "query",
+            "shape": [1, 2, 6],
+            "datatype": "FP32",
+            "data": [1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+        }
+    ],
+    "outputs": [{"name": "output"}, {"name": "attention_weights"}],
+}
+ATTENTION_EXAMPLE: Final[dict[str, Any]] = {
+    "query": [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]],
+    "causal": True,
+    "weights": "per_head",
+}
+ERRORS: Final = {
+    400: "The request breaks the protocol or the tensor contract.",
+    404: "No such model or version.",
+    413: "A bound of the settings is passed.",
+    415: "An encoding or media type that is not read or written.",
+    501: "A part of the protocol that is not offered.",
+    503: "Busy, starting or stopping; try again later.",
+}
+DEMO: Final = "demo"
+
+
+def refer(schema: type) -> dict[str, Any]:
+    """The content entry of a JSON message."""
+    return {"schema": {"$ref": f"#/components/schemas/{schema.__name__}"}}
+
+
+def list_answers(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """The responses of an inference endpoint: the answer, and every error."""
+    errors: dict[int | str, dict[str, Any]] = {
+        status: {"description": text, "content": {"application/json": refer(ErrorBody)}}
+        for status, text in ERRORS.items()
+    }
+    return {200: {"description": "The answer.", "content": content}, **errors}
+
+
+def list_options() -> list[dict[str, Any]]:
+    """The query string of /v1/attention."""
+    choices = {
+        "causal": ["true", "false", "top_left", "bottom_right"],
+        "weights": ["none", "per_head", "mean"],
+        "format": list(MEDIA_TYPES),
+        "model": None,
+        "version": None,
+    }
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "schema": {"type": "string"} | ({"enum": values} if values else {}),
+        }
+        for name, values in choices.items()
+    ]
+
+
+# Both endpoints take bodies of several kinds and any Content-Type that real clients send, so
+# FastAPI is told what they are instead of reading them itself.
+INFER: Final[dict[str, Any]] = {
+    "responses": list_answers(
+        {"application/json": refer(InferResponse), "application/octet-stream": BINARY}
+    ),
+    "openapi_extra": {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {**refer(InferRequest), "example": INFER_EXAMPLE},
+                "application/octet-stream": BINARY,
+            },
+        },
+    },
+}
+ATTENTION: Final[dict[str, Any]] = {
+    "responses": list_answers(
+        {
+            MEDIA_TYPES["json"]: refer(AttentionAnswer),
+            MEDIA_TYPES["npz"]: BINARY,
+            MEDIA_TYPES["safetensors"]: BINARY,
+        }
+    ),
+    "openapi_extra": {
+        "parameters": list_options(),
+        "requestBody": {
+            "required": True,
+            "content": {
+                MEDIA_TYPES["json"]: {**refer(AttentionBody), "example": ATTENTION_EXAMPLE},
+                MEDIA_TYPES["npz"]: BINARY,
+                MEDIA_TYPES["safetensors"]: BINARY,
+            },
+        },
+    },
+}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The whole description, made once for an application."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, summary=SUMMARY, routes=app.routes
+        )
+        template = "#/components/schemas/{model}"
+        _, messages = models_json_schema(
+            [(schema, "validation") for schema in SCHEMAS], ref_template=template
+        )
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        document["components"]["schemas"] = messages["$defs"] | schemas
+        name_demo(document)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def name_demo(document: dict[str, Any]) -> None:
+    """Give path parameters the demo's name and version as examples, so that they can be tried."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            for parameter in operation.get("parameters", []):
+                if parameter["in"] == "path":
+                    parameter["example"] = DEMO if parameter["name"] == "name" else "1"

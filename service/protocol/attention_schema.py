@@ -1,0 +1,45 @@
+"""The messages of /v1/attention as pydantic models: OpenAPI comes from them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, StrictStr
+
+Number = StrictInt | StrictFloat
+Flag = StrictBool | StrictInt | StrictFloat
+Tokens = list[list[Number]] | list[list[list[Number]]]
+Plane = list[list[Flag]]
+Mask = Plane | list[Plane] | list[list[Plane]]
+Bias = list[list[Number]] | list[list[list[Number]]] | list[list[list[list[Number]]]]
+Rows = list[list[float]]
+
+
+class AttentionBody(BaseModel):
+    """Nested lists, with or without a batch axis; the same for all tensors.
+
+    `mask`: true lets a query see a key. `key_mask`: true is a real key, false is padding.
+    `bias` is added to the scaled scores; -1e30 and less hides.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    query: Tokens
+    key: Tokens | None = None
+    value: Tokens | None = None
+    mask: Mask | None = None
+    key_mask: list[Flag] | list[list[Flag]] | None = None
+    bias: Bias | None = None
+    causal: StrictBool | Literal["top_left", "bottom_right"] | None = None
+    weights: Literal["none", "per_head", "mean"] | None = None
+    model: StrictStr | None = None
+    version: StrictStr | None = None
+
+
+class AttentionAnswer(BaseModel):
+    """Output, and the weights if they were asked for, nested as the request was."""
+
+    model_name: str
+    model_version: str
+    graph: str
+    converted: dict[str, str]
+    output: Rows | list[Rows]
+    attention_weights: Rows | list[Rows] | list[list[Rows]] | None = None

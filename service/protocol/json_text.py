@@ -1,0 +1,82 @@
+"""JSON text to Python values, with one policy for what JSON itself leaves open."""
+
+import json
+from typing import Any, NoReturn
+
+import orjson
+
+from service.errors import InvalidRequestError
+
+# Load tools send these bare tokens for random numbers; RFC 8259 has no spelling for them.
+NON_FINITE_TOKENS = (b"NaN", b"Infinity")
+
+
+def parse_object(text: bytes | memoryview, *, what: str, non_finite: bool) -> dict[str, Any]:
+    """Parse a JSON object.
+
+    Args:
+        text: UTF-8.
+        what: the name of this text in error messages.
+        non_finite: whether the tokens NaN, Infinity and -Infinity are numbers.
+
+    Raises:
+        InvalidRequestError: if `text` is not JSON, or not an object.
+    """
+    value = parse_json(text, what=what, non_finite=non_finite)
+    if not isinstance(value, dict):
+        raise InvalidRequestError(f"{what} is {name_type(value)}, expected a JSON object")
+    return value
+
+
+def parse_json(text: bytes | memoryview, *, what: str, non_finite: bool) -> Any:  # noqa: ANN401
+    """Parse any JSON value; see `parse_object`."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raw = bytes(text)
+        if non_finite and any(token in raw for token in NON_FINITE_TOKENS):
+            return parse_with_tokens(raw, what)
+        refuse(what, error)
+
+
+def parse_with_tokens(text: bytes, what: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Parse JSON that holds the tokens NaN, Infinity or -Infinity; slower.
+
+    Raises:
+        InvalidRequestError: if it is not JSON apart from them.
+    """
+    try:
+        return json.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        refuse(what, error)
+
+
+def refuse(what: str, error: Exception) -> NoReturn:
+    """Raise what the parser said, without the text itself.
+
+    Raises:
+        InvalidRequestError: always.
+    """
+    if isinstance(error, RecursionError):
+        reason = "it is nested too deeply"
+    elif isinstance(error, UnicodeDecodeError):
+        reason = f"byte {error.start} is not UTF-8"
+    elif isinstance(error, json.JSONDecodeError):
+        reason = f"{error.msg} at line {error.lineno}, column {error.colno}"
+    else:
+        reason = str(error)
+    raise InvalidRequestError(f"{what} is not JSON: {reason}") from None
+
+
+def name_type(value: object) -> str:
+    """JSON's name for the type of a parsed value, with an article."""
+    names = {
+        dict: "an object",
+        list: "a list",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+        type(None): "null",
+    }
+    return names.get(type(value), type(value).__name__)

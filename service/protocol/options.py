@@ -1,0 +1,49 @@
+"""The options `causal` and `weights`: the same words and rules at every door."""
+
+from service.errors import InvalidRequestError
+from service.inference import CAUSAL_FORMS, WEIGHTS_FORMS, Causal, WeightsForm
+
+
+def read_causal(value: object) -> Causal:
+    """True means "top_left", as in torch's SDPA and ONNX.
+
+    Raises:
+        InvalidRequestError: if `value` is not one of the forms.
+    """
+    if value is True:
+        return "top_left"
+    if value is False or value is None:
+        return False
+    for form in CAUSAL_FORMS:
+        if value == form:
+            return form
+    raise InvalidRequestError(
+        f"parameter 'causal' is {show(value)}, expected true, false, "
+        '"top_left" (as true) or "bottom_right"'
+    )
+
+
+def read_weights(value: object) -> WeightsForm:
+    """The form of the attention weights in the answer.
+
+    Raises:
+        InvalidRequestError: if `value` is not one of the forms.
+    """
+    for form in WEIGHTS_FORMS:
+        if isinstance(value, str) and value == form:
+            return form
+    raise InvalidRequestError(
+        f'parameter \'weights\' is {show(value)}, expected "none", "per_head" or "mean"'
+    )
+
+
+def show(value: object) -> str:
+    """A value of the client's, short and in JSON's spelling, for a message."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 64 else f"{text[:61]}..."

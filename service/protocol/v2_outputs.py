@@ -1,0 +1,70 @@
+"""The outputs that a V2 request asks for."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from model.contract import OUTPUT, WEIGHTS
+from service.errors import InvalidRequestError, NotOfferedError
+from service.inference import WeightsForm
+from service.protocol.options import show
+from service.protocol.v2_members import SHARED_MEMORY, read_entry, read_list, read_parameters
+
+OUTPUTS: Final = (OUTPUT, WEIGHTS)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedOutput:
+    """One output that the client asked for, and whether as binary data."""
+
+    name: str
+    binary: bool
+
+
+def read_outputs(
+    root: dict[str, Any], parameters: dict[str, Any], form: WeightsForm
+) -> tuple[WantedOutput, ...]:
+    """The outputs asked for; without a list all of them, less the weights where `form` is none.
+
+    Raises:
+        InvalidRequestError: if one is unknown, malformed or comes twice.
+    """
+    by_default = parameters.get("binary_data_output", False)
+    if type(by_default) is not bool:
+        raise InvalidRequestError(
+            f"parameter 'binary_data_output' is {show(by_default)}, expected true or false"
+        )
+    entries = read_list(root, "outputs") if root.get("outputs") is not None else []
+    if not entries:
+        names = OUTPUTS if form != "none" else (OUTPUT,)
+        return tuple(WantedOutput(name, by_default) for name in names)
+    wanted = tuple(read_output(entry, binary=by_default) for entry in entries)
+    for index, output in enumerate(wanted):
+        if output.name in [earlier.name for earlier in wanted[:index]]:
+            raise InvalidRequestError(f"output '{output.name}' comes twice, expected once")
+    return wanted
+
+
+def read_output(item: object, *, binary: bool) -> WantedOutput:
+    """One entry of the list of outputs.
+
+    Raises:
+        InvalidRequestError: if it is unknown or malformed.
+        NotOfferedError: for shared memory and classification.
+    """
+    entry, name = read_entry(item, "output")
+    if name not in OUTPUTS:
+        raise InvalidRequestError(
+            f"output '{name}' is unknown, expected some of {', '.join(OUTPUTS)}"
+        )
+    parameters = read_parameters(entry, f"output '{name}'")
+    for unoffered in (SHARED_MEMORY, "classification"):
+        if unoffered in parameters:
+            raise NotOfferedError(
+                f"output '{name}' asks for {unoffered}, which is not offered; leave it out"
+            )
+    chosen = parameters.get("binary_data", binary)
+    if type(chosen) is not bool:
+        raise InvalidRequestError(
+            f"parameter 'binary_data' of output '{name}' is {show(chosen)}, expected true or false"
+        )
+    return WantedOutput(name, chosen)

@@ -1,0 +1,124 @@
+"""The messages of the Open Inference Protocol V2 as pydantic models: OpenAPI comes from them."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from typing_extensions import TypeAliasType
+
+Parameters = dict[str, StrictStr | StrictBool | StrictInt | StrictFloat]
+Scalar = StrictBool | StrictInt | StrictFloat
+Data = TypeAliasType("Data", list["Scalar | Data"])
+Size = Annotated[StrictInt, Field(ge=0)]
+Datatype = Literal[
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64",
+    "FP16", "FP32", "FP64",
+]  # fmt: skip
+
+
+class ErrorBody(BaseModel):
+    """What every error says."""
+
+    error: str
+
+
+class Live(BaseModel):
+    """Answer of the liveness probe."""
+
+    live: bool
+
+
+class Ready(BaseModel):
+    """Answer of the readiness probe."""
+
+    ready: bool
+
+
+class ServerMetadata(BaseModel):
+    """Name, version and extensions of the server."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class ModelList(BaseModel):
+    """Names of the models that are served."""
+
+    models: list[str]
+
+
+class ModelReady(BaseModel):
+    """Whether a model answers."""
+
+    name: str
+    ready: bool
+
+
+class TensorMetadata(BaseModel):
+    """Name, datatype and shape of a tensor; -1 is any size."""
+
+    name: str
+    datatype: Datatype
+    shape: list[int]
+
+
+class ModelMetadata(BaseModel):
+    """What a model takes and gives, and where it computes."""
+
+    name: str
+    versions: list[str]
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+    properties: dict[str, str]
+
+
+class InferInput(BaseModel):
+    """One input: `data` as flat or nested JSON, or `binary_data_size` bytes behind the JSON."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: StrictStr
+    shape: list[Size]
+    datatype: Datatype
+    parameters: Parameters = {}
+    data: Data | None = None
+
+
+class WantedOutput(BaseModel):
+    """One output that is asked for; parameter `binary_data` asks for bytes."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Literal["output", "attention_weights"]
+    parameters: Parameters = {}
+
+
+class InferRequest(BaseModel):
+    """A request; parameters `causal` and `weights` are those of the tensor contract."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: StrictStr = ""
+    parameters: Parameters = {}
+    inputs: list[InferInput]
+    outputs: list[WantedOutput] | None = None
+
+
+class InferOutput(BaseModel):
+    """One output: flat `data`, or `binary_data_size` bytes behind the JSON."""
+
+    name: str
+    shape: list[int]
+    datatype: Datatype
+    parameters: dict[str, int] | None = None
+    data: list[float] | None = None
+
+
+class InferResponse(BaseModel):
+    """An answer."""
+
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[InferOutput]

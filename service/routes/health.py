@@ -1,0 +1,23 @@
+"""Liveness and readiness of the server."""
+
+from fastapi import APIRouter, Response
+
+from service.errors import UnavailableError
+from service.protocol.v2_schema import ErrorBody, Live, Ready
+from service.state import StateDep
+
+router = APIRouter(prefix="/v2/health", tags=["health"])
+
+
+@router.get("/live", response_model=Live)
+async def live() -> Live:
+    """The process answers, whether or not its models are loaded."""
+    return Live(live=True)
+
+
+@router.get("/ready", response_model=Ready, responses={503: {"model": ErrorBody}})
+async def ready(state: StateDep) -> Response | Ready:
+    """The models are loaded, and each has computed an answer."""
+    if state.phase != "ready":
+        raise UnavailableError(f"the server is not ready: {state.phase}")
+    return Ready(ready=True)
