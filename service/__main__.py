@@ -57,9 +57,10 @@ def serve(settings: Settings) -> None:
             timeout_graceful_shutdown=settings.shutdown_timeout_s,
         )
     )
-    # uvicorn raises the signal again after its shutdown, which would make the exit code 143.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.signal(signal.SIGINT, lambda *_: None)
+    # uvicorn raises the signal again after its shutdown: with the default handler behind it the
+    # exit code would be 143. With its own, a signal that comes before it listens counts too.
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop, server.handle_exit)
     server.run(sockets=[listener])
     if failures:
         raise StartError(failures[0])

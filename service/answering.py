@@ -1,14 +1,15 @@
 """One request from body to answer, without HTTP: what the doors have in common."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from service.engine.model import Model
 from service.engine.signature import Prepared
 from service.errors import ServiceError
-from service.inference import Answer, Inference
+from service.inference import Answer
 from service.protocol import attention_request, v2_request
 from service.protocol.attention_request import AttentionRequest
 from service.protocol.forms import Form
@@ -26,8 +27,9 @@ async def answer_v2(
     """
 
     def prepare() -> tuple[V2Request, Prepared]:
-        asked = v2_request.decode_request(body, header_lengths)
-        return asked, check(state, model, asked.inference)
+        with counted_errors(state, model):
+            asked = v2_request.decode_request(body, header_lengths)
+            return asked, model.check(asked.inference)
 
     asked, prepared = await state.offload(prepare, len(body))
     return asked, await compute(state, model, prepared)
@@ -46,7 +48,8 @@ async def answer_attention(
     def prepare() -> tuple[AttentionRequest, Model, Prepared]:
         asked = attention_request.decode_request(body, form, options, max_bytes)
         model = find_model(state, asked)
-        return asked, model, check(state, model, asked.inference)
+        with counted_errors(state, model):
+            return asked, model, model.check(asked.inference)
 
     asked, model, prepared = await state.offload(prepare, len(body))
     return asked, await compute(state, model, prepared)
@@ -64,16 +67,14 @@ def find_model(state: State, asked: AttentionRequest) -> Model:
     return state.repository.get(asked.model, asked.version)
 
 
-def check(state: State, model: Model, inference: Inference) -> Prepared:
-    """Hold a request against the tensor contract, and count a refusal.
-
-    Raises:
-        ServiceError: if the model does not take it.
-    """
+@contextmanager
+def counted_errors(state: State, model: Model) -> Iterator[None]:
+    """Count an error of a request to `model`, and pass it on."""
     try:
-        return model.check(inference)
-    except ServiceError as error:
-        state.metrics.count_error(model, error.status)
+        yield
+    except Exception as error:
+        status = error.status if isinstance(error, ServiceError) else ServiceError.status
+        state.metrics.count_error(model, status)
         raise
 
 
@@ -84,12 +85,8 @@ async def compute(state: State, model: Model, prepared: Prepared) -> Answer:
         ServiceError: if the queue is full.
     """
     started_s = time.perf_counter()
-    try:
+    with counted_errors(state, model):
         timed = await state.scheduler.submit(partial(model.run, prepared), prepared.size_bytes)
-    except Exception as error:
-        status = error.status if isinstance(error, ServiceError) else ServiceError.status
-        state.metrics.count_error(model, status)
-        raise
     computed = timed.result
     answer = Answer(
         computed.tensors,

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from service.errors import ServiceError, StartError
 from service.openapi import TITLE, describe
-from service.request_id import RequestId
+from service.request_id import HEADER, RequestId
 from service.routes import attention, documents, health, infer, models
 from service.settings import Settings
 from service.state import State
@@ -107,8 +107,9 @@ def add_error_handlers(app: FastAPI) -> None:
         return render_error(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400, {})
 
     @app.exception_handler(Exception)
-    async def answer_fault(_: Request, __: Exception) -> Response:
-        return render_error("the server failed; its log says why", 500, {})
+    async def answer_fault(request: Request, _: Exception) -> Response:
+        headers = {HEADER: request.state.request_id}
+        return render_error("the server failed; its log says why", 500, headers)
 
 
 def render_error(text: str, status: int, headers: dict[str, str]) -> Response:

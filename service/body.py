@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from service.errors import InvalidRequestError, RequestTooLargeError, UnsupportedMediaError
+from service.errors import InvalidRequestError, RequestTooLargeError, UnsupportedEncodingError
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
@@ -14,7 +14,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
     Raises:
         RequestTooLargeError: if more than `max_bytes` are announced or come.
-        UnsupportedMediaError: if the body has a content coding.
+        UnsupportedEncodingError: if the body has a content coding.
     """
     check_encoding(request.headers.get("content-encoding", "identity"))
     announced = request.headers.get("content-length", "0")
@@ -36,10 +36,10 @@ def check_encoding(encoding: str) -> None:
     """Accept bodies without content coding.
 
     Raises:
-        UnsupportedMediaError: for any other.
+        UnsupportedEncodingError: for any other.
     """
     if encoding.strip().lower() not in ("", "identity"):
-        raise UnsupportedMediaError(
+        raise UnsupportedEncodingError(
             f"Content-Encoding is {encoding[:64]!a}, expected none: send the body uncompressed"
         )
 

@@ -4,7 +4,8 @@
     ├── InvalidRequestError         400  the request breaks the protocol or the tensor contract
     ├── NotFoundError               404  no such model or version
     ├── RequestTooLargeError        413  a bound of the settings is passed
-    ├── UnsupportedMediaError       415  an encoding or media type that is not read or written
+    ├── UnsupportedMediaError       415  a media type that is not read or written
+    │   └── UnsupportedEncodingError     a content coding that is not read
     ├── NotOfferedError             501  a part of the protocol that is not offered
     └── UnavailableError            503  try again later
 
@@ -44,9 +45,14 @@ class RequestTooLargeError(ServiceError):
 
 
 class UnsupportedMediaError(ServiceError):
-    """An encoding or media type that the server does not read or write."""
+    """A media type that the server does not read or write."""
 
     status = 415
+
+
+class UnsupportedEncodingError(UnsupportedMediaError):
+    """A content coding that the server does not read."""
+
     # RFC 9110, 12.5.3: tells the client which content codings a request may have.
     headers: ClassVar[Mapping[str, str]] = {"Accept-Encoding": "identity"}
 

@@ -125,9 +125,19 @@ def describe(app: FastAPI) -> dict[str, Any]:
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         document["components"]["schemas"] = messages["$defs"] | schemas
+        drop_unreachable(document)
         name_demo(document)
         app.openapi_schema = document
     return app.openapi_schema
+
+
+def drop_unreachable(document: dict[str, Any]) -> None:
+    """Remove FastAPI's 422, which no endpoint answers: path parameters are plain strings."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+    for name in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(name, None)
 
 
 def name_demo(document: dict[str, Any]) -> None:

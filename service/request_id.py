@@ -24,6 +24,8 @@ class RequestId:
             return
         given = Headers(scope=scope).get(HEADER, "")
         request_id = given if FIT.fullmatch(given) else uuid.uuid4().hex
+        # For the answer to an unknown fault, which is written outside of this layer.
+        scope.setdefault("state", {})["request_id"] = request_id
 
         async def send_marked(message: Message) -> None:
             if message["type"] == "http.response.start":

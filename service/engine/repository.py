@@ -153,7 +153,6 @@ class Loader:
         except ManifestError as error:
             raise StartError(f"model {directory.parent.name}/{directory.name}: {error}") from None
         provider = self._choose(directory)
-        # Absolute and with links followed: onnxruntime finds the weights beside the real file.
         model = Model(directory.absolute(), spec, provider, self._open, self._limits)
         model.warm_up()
         return model

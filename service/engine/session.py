@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from service.engine.cuda import find_cuda_fault
 from service.errors import StartError
 
 CPU: Final = "CPUExecutionProvider"
@@ -50,8 +51,6 @@ def load_runtime() -> ModuleType:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
-    if packages == ["onnxruntime-gpu"]:
-        onnxruntime.preload_dlls()
     return onnxruntime  # type: ignore[no-any-return]
 
 
@@ -102,10 +101,7 @@ def check_provider(session: Session, provider: Provider) -> None:
     """
     actual = session.get_providers()[0]
     if actual != (CUDA if provider == "cuda" else CPU):
-        raise StartError(
-            f"provider is '{provider}', but onnxruntime runs on {actual}; install the NVIDIA "
-            "driver and 'limelight[gpu]', or set LIMELIGHT_PROVIDER=cpu"
-        )
+        raise StartError(f"onnxruntime was asked for {provider}, but runs on {actual}")
 
 
 def choose_provider(
@@ -116,20 +112,24 @@ def choose_provider(
     Raises:
         StartError: if `wish` is cuda and the graph does not run there.
     """
-    if wish == "cpu":
+    if wish == "cpu" or (wish == "auto" and CUDA not in runtime.get_available_providers()):
         return "cpu"
-    if CUDA not in runtime.get_available_providers():
-        if wish == "cuda":
-            raise StartError(
-                "LIMELIGHT_PROVIDER is cuda, but this onnxruntime has no CUDA; "
-                "pip uninstall onnxruntime, then pip install 'limelight[gpu]'"
-            )
-        return "cpu"
+    fault = find_cuda_fault(runtime) or try_cuda(runtime, path, intra_op_threads)
+    if fault is None:
+        return "cuda"
+    if wish == "cuda":
+        raise StartError(
+            f"LIMELIGHT_PROVIDER is cuda, but {fault}; mend that, or set LIMELIGHT_PROVIDER to "
+            "cpu or auto"
+        )
+    log.warning("running on the CPU: %s", fault)
+    return "cpu"
+
+
+def try_cuda(runtime: ModuleType, path: Path, intra_op_threads: int) -> str | None:
+    """Open the graph at `path` on CUDA, and say what was wrong; nothing where it runs."""
     try:
         open_session(runtime, path, "cuda", intra_op_threads)
-    except StartError as error:
-        if wish == "cuda":
-            raise
-        log.warning("running on the CPU: %s", error)
-        return "cpu"
-    return "cuda"
+    except Exception as error:  # onnxruntime's own errors share no base class
+        return str(error)
+    return None

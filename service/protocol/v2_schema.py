@@ -7,7 +7,7 @@ from typing_extensions import TypeAliasType
 
 Parameters = dict[str, StrictStr | StrictBool | StrictInt | StrictFloat]
 Scalar = StrictBool | StrictInt | StrictFloat
-Data = TypeAliasType("Data", list["Scalar | Data"])
+Data = TypeAliasType("Data", "list[StrictBool | StrictInt | StrictFloat | Data]")
 Size = Annotated[StrictInt, Field(ge=0)]
 Datatype = Literal[
     "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64",

@@ -15,7 +15,7 @@ from service.state import StateDep
 PAGE: Final = Path(__file__).parents[1] / "page"
 ASSETS: Final = "/docs/assets"
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(tags=["documents"])
 
 
 def mount_assets(app: FastAPI) -> None:
@@ -24,13 +24,13 @@ def mount_assets(app: FastAPI) -> None:
     app.mount(ASSETS, StaticFiles(directory=static), name="docs-assets")
 
 
-@router.get("/")
+@router.get("/", include_in_schema=False)
 async def read_page() -> FileResponse:
     """The page."""
     return FileResponse(PAGE / "index.html")
 
 
-@router.get("/docs")
+@router.get("/docs", include_in_schema=False)
 async def read_docs(request: Request) -> HTMLResponse:
     """Swagger UI."""
     root = request.scope.get("root_path", "")
@@ -43,7 +43,7 @@ async def read_docs(request: Request) -> HTMLResponse:
     )
 
 
-@router.get("/metrics")
+@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, response_class=Response)
 async def read_metrics(state: StateDep) -> Response:
     """Metrics in Prometheus' text format."""
     return Response(state.metrics.render(), media_type=MEDIA_TYPE)
