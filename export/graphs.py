@@ -169,13 +169,17 @@ def example_inputs(spec: AttentionSpec, graph: GraphSpec) -> tuple[Tensor, ...]:
     input and computes the keys from `value` (pytorch issue 144683).
     """
     batch_size, query_length, key_length = 2, 4, 5
-    examples = {
-        QUERY: torch.zeros(batch_size, query_length, spec.d_model),
-        KEY: torch.zeros(batch_size, key_length, spec.kdim),
-        VALUE: torch.zeros(batch_size, key_length, spec.vdim),
-        BIAS: torch.zeros(batch_size, spec.num_heads, query_length, key_length),
-        KEY_LENGTHS: torch.full((batch_size,), key_length),
+    shapes = {
+        QUERY: (batch_size, query_length, spec.d_model),
+        KEY: (batch_size, key_length, spec.kdim),
+        VALUE: (batch_size, key_length, spec.vdim),
+        BIAS: (batch_size, spec.num_heads, query_length, key_length),
     }
+    # Datatype and device are said: the defaults of torch are the caller's to change.
+    examples = {
+        name: torch.zeros(s, dtype=torch.float32, device="cpu") for name, s in shapes.items()
+    }
+    examples[KEY_LENGTHS] = torch.full((batch_size,), key_length, device="cpu")
     return tuple(examples[name] for name in graph.inputs)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import importlib.metadata
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,12 +11,16 @@ from torch import nn
 from export.graphs import trace_graph
 from export.onnx_file import tidy_graph, write_graphs
 from export.repository import write_json, write_manifest, write_version
-from export.verify import SIZES, TOLERANCE, verify_graphs
+from export.verify import (
+    SIZES,
+    TOLERANCE,
+    largest_error,
+    load_runtime,
+    verify_graphs,
+    verify_layer,
+)
 from model.attention import MultiHeadAttention
 from model.contract import GRAPHS, VERIFICATION_FILE
-
-STEPS = 2 * len(GRAPHS)
-"""How often `export_module` calls `on_step`: each graph is traced, then verified."""
 
 
 def export_module(
@@ -32,15 +37,16 @@ def export_module(
             training can go on.
         models: the repository, a directory; made if absent.
         name: of the model: letters, digits, '_', '.' and '-'.
-        on_step: called after each of `STEPS` steps with what was done.
+        on_step: called after each of `export.progress.STEPS` steps with what was done.
 
     Returns:
         The directory of the new version.
 
     Raises:
         TypeError: if `module` is of another class.
+        ValueError: if a weight holds NaN or an infinity, or the layer adds keys of its own.
         RepositoryError: if the name is unfit, or the model exists with other sizes.
-        VerificationError: if a graph misses the tolerance; nothing is written then.
+        VerificationError: if the layer or a graph misses the tolerance.
     """
     layer = to_layer(module)
 
@@ -54,9 +60,10 @@ def write_files(layer: MultiHeadAttention, directory: Path, on_step: Callable[[s
     """Write graphs, weights, verification and manifest of `layer` into an empty directory.
 
     Raises:
-        VerificationError: if a graph misses the tolerance.
+        VerificationError: if the layer or a graph misses the tolerance.
     """
     weights = layer.to_weights()
+    verify_layer(layer, weights)
     protos = {}
     for graph in GRAPHS:
         protos[graph.file] = trace_graph(layer, graph)
@@ -75,13 +82,21 @@ def write_files(layer: MultiHeadAttention, directory: Path, on_step: Callable[[s
     write_manifest(directory, layer.spec)
 
 
+def read_largest_error(directory: Path) -> float:
+    """The largest error that verification found in a version's directory."""
+    record = json.loads((directory / VERIFICATION_FILE).read_bytes())
+    return largest_error(record["largest_error"])
+
+
 def to_layer(module: nn.Module) -> MultiHeadAttention:
     """A float32 copy of the layer on the CPU, in evaluation mode.
 
     Raises:
         TypeError: if `module` is neither of the two classes.
     """
-    if isinstance(module, nn.MultiheadAttention):
+    # Not of a subclass with a forward of its own, which may compute something else.
+    plain = type(module).forward is nn.MultiheadAttention.forward
+    if isinstance(module, nn.MultiheadAttention) and plain:
         module = MultiHeadAttention.from_torch(module)
     if not isinstance(module, MultiHeadAttention):
         raise TypeError(
@@ -96,12 +111,5 @@ def read_versions() -> dict[str, str]:
     return {
         package: importlib.metadata.version(package)
         for package in ("limelight", "torch", "onnx", "onnxscript", "numpy")
-    } | {"onnxruntime": read_runtime_version()}
-
-
-def read_runtime_version() -> str:
-    """Version of onnxruntime, whichever distribution brought it."""
-    import onnxruntime
-
-    version: str = onnxruntime.__version__
-    return version
+        # Not by distribution: that of onnxruntime is one of two.
+    } | {"onnxruntime": load_runtime().__version__}

@@ -7,6 +7,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, numpy_helper
 
+from export.errors import VerificationError
 from model.contract import WEIGHTS, WEIGHTS_FILE, AttentionSpec
 from model.weights import STATE_NAMES, Weights
 
@@ -23,7 +24,7 @@ def tidy_graph(proto: ModelProto, spec: AttentionSpec, weights: Weights) -> None
     layer's parameters, and notes the sizes of the layer.
 
     Raises:
-        ValueError: if a tensor of the graph is not one of the layer's weights.
+        VerificationError: if a tensor of the graph is not one of the layer's weights.
     """
     drop_tracer_notes(proto)
     drop_unused_outputs(proto)
@@ -74,7 +75,7 @@ def name_weights(proto: ModelProto, weights: Weights) -> None:
     """Call each weight as the layer does; ``W_q.weight.T`` is a transposed matrix.
 
     Raises:
-        ValueError: if a float tensor of the graph is not one of the layer's weights.
+        VerificationError: if a float tensor of the graph is not one of the layer's weights.
     """
     left = {name: getattr(weights, field) for name, field in STATE_NAMES.items()}
     left = {f"{n}.T" if a.ndim == 2 else n: a.T if a.ndim == 2 else a for n, a in left.items()}
@@ -83,7 +84,10 @@ def name_weights(proto: ModelProto, weights: Weights) -> None:
         array = numpy_helper.to_array(tensor)
         matches = [name for name, known in left.items() if np.array_equal(known, array)]
         if not matches:
-            raise ValueError(f"tensor '{tensor.name}' of the graph is not a weight of the layer")
+            raise VerificationError(
+                f"tensor '{tensor.name}' {list(array.shape)} of the graph is not a weight of the "
+                f"layer, expected {', '.join(STATE_NAMES)} alone"
+            )
         new_names[tensor.name] = matches[0]
         del left[matches[0]]
         tensor.name = matches[0]

@@ -6,10 +6,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from export.errors import RepositoryError
 from model.contract import (
     BIAS,
     CONFIG_FILE,
@@ -27,10 +29,6 @@ from model.contract import (
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 MAX_BATCH_SIZE = 256
-
-
-class RepositoryError(Exception):
-    """The model cannot be put where it was asked for."""
 
 
 def check_name(name: str) -> None:
@@ -69,17 +67,31 @@ def write_version(
     """
     check_name(name)
     check_same_sizes(models / name, spec)
-    models.mkdir(parents=True, exist_ok=True)
-    # Beside its place, so that the rename stays within one file system; servers skip dot names.
-    aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=models))
+    with made_directory(models):
+        # Beside its place: the rename stays within one file system, and servers skip dot names.
+        aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=models))
+        try:
+            version = aside / "version"
+            version.mkdir()
+            fill(version)
+            flush(version)
+            return place_version(version, models / name, spec)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def made_directory(directory: Path) -> Iterator[None]:
+    """Make `directory` and its parents where absent; remove them again if the block raises."""
+    absent = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
     try:
-        version = aside / "version"
-        version.mkdir()
-        fill(version)
-        flush(version)
-        return place_version(version, models / name, spec)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        yield
+    except BaseException:
+        with suppress(OSError):  # another export may have put something there
+            for path in absent:
+                path.rmdir()
+        raise
 
 
 def check_same_sizes(model: Path, spec: AttentionSpec) -> None:
@@ -91,7 +103,8 @@ def check_same_sizes(model: Path, spec: AttentionSpec) -> None:
     config = model / CONFIG_FILE
     if not model.exists():
         return
-    if not config.is_file() or config.read_text() != render_config(model.name, spec):
+    rendered = render_config(model.name, spec).encode()
+    if not config.is_file() or config.read_bytes() != rendered:
         raise RepositoryError(
             f"model '{model.name}' exists with other sizes or a config of its own; "
             "choose another --name or remove it"
@@ -101,6 +114,7 @@ def check_same_sizes(model: Path, spec: AttentionSpec) -> None:
 def place_version(version: Path, model: Path, spec: AttentionSpec) -> Path:
     """Move a finished version under its model, taking the next free number."""
     if model.exists():
+        check_same_sizes(model, spec)  # again: another export may have ended meanwhile
         number = max(versions_of(model), default=0) + 1
         return version.rename(model / str(number))
     whole = version.parent / model.name

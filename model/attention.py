@@ -143,12 +143,17 @@ class MultiHeadAttention(nn.Module):
 
     def to_weights(self) -> Weights:
         """A copy of the numbers as float32 arrays; zeros for the biases of a layer without."""
-        state = {name: t.detach().float().cpu().numpy() for name, t in self.state_dict().items()}
         shapes = expected_shapes(self.spec)
-        arrays = {
-            field: state[name].copy() if name in state else np.zeros(shapes[field], np.float32)
-            for name, field in STATE_NAMES.items()
-        }
+        arrays = {}
+        for name, field in STATE_NAMES.items():
+            # By attribute, not from state_dict(): a parametrized weight has other names there.
+            linear, part = name.split(".")
+            tensor = getattr(getattr(self, linear), part)
+            arrays[field] = (
+                np.zeros(shapes[field], np.float32)
+                if tensor is None
+                else tensor.detach().float().cpu().numpy().copy()
+            )
         return Weights(self.spec, **arrays)
 
     @classmethod

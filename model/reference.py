@@ -94,6 +94,7 @@ def softmax_of_visible(scores: Array, visible: NDArray[np.bool_]) -> Array:
     """Softmax over the visible keys of each row; uniform over all keys where none is visible."""
     sees_any = visible.any(axis=-1, keepdims=True)
     shown = np.where(visible, scores, np.where(sees_any, -np.inf, 0.0))
-    exponentials = np.exp(shown - shown.max(axis=-1, keepdims=True))
-    weights: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # a bias of +inf makes its row NaN, as arithmetic does
+        exponentials = np.exp(shown - shown.max(axis=-1, keepdims=True))
+        weights: Array = exponentials / exponentials.sum(axis=-1, keepdims=True)
     return weights

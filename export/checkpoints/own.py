@@ -1,0 +1,24 @@
+"""`model.MultiHeadAttention`, and the tutorial class whose names it shares."""
+
+from collections.abc import Iterable
+
+from export.checkpoints.config import Config
+from export.checkpoints.family import Family, find_prefixes
+from export.checkpoints.linear_maps import read_linear_maps
+from export.checkpoints.tensors import Tensors
+from model.weights import Weights
+
+
+def find(names: Iterable[str]) -> set[str]:
+    """Layers with ``W_q``, ``W_k`` and ``W_v``; other networks have an ``fc_out`` too."""
+    return find_prefixes(names, "W_q.weight", "W_k.weight", "W_v.weight")
+
+
+def read(tensors: Tensors, config: Config, layer: str) -> Weights:
+    """Read ``W_q``, ``W_k``, ``W_v`` and ``fc_out`` below `layer`."""
+    return read_linear_maps(
+        tensors.below(layer), config, query="W_q", key="W_k", value="W_v", output="fc_out"
+    )
+
+
+OWN = Family("MultiHeadAttention (W_q, W_k, W_v, fc_out)", find, read)
