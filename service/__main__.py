@@ -1,6 +1,7 @@
 """The command ``limelight-serve``."""
 
 import importlib.metadata
+import os
 import signal
 import socket
 import sys
@@ -9,6 +10,7 @@ import uvicorn
 
 from service.app import create_app
 from service.banner import render_banner
+from service.connection import Connection
 from service.errors import StartError
 from service.logs import configure_logging
 from service.settings import Settings, SettingsError
@@ -49,7 +51,7 @@ def serve(settings: Settings) -> None:
         uvicorn.Config(
             create_app(settings, on_ready, on_failure),
             loop="uvloop",
-            http="httptools",
+            http=Connection,
             lifespan="on",
             log_config=None,
             access_log=False,
@@ -76,9 +78,10 @@ def listen(settings: Settings) -> socket.socket:
     try:
         return socket.create_server((str(settings.host), settings.port), family=family)
     except OSError as error:
+        reason = os.strerror(error.errno or 0)  # the error's own text repeats the address
         raise StartError(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror}; choose "
-            "another with LIMELIGHT_HOST and LIMELIGHT_PORT"
+            f"cannot listen on {settings.host} port {settings.port}: {reason}; choose another "
+            "with LIMELIGHT_HOST and LIMELIGHT_PORT"
         ) from None
 
 

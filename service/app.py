@@ -114,5 +114,6 @@ def add_error_handlers(app: FastAPI) -> None:
 
 def render_error(text: str, status: int, headers: dict[str, str]) -> Response:
     """The error body of the Open Inference Protocol; its Content-Type has no parameters."""
-    body = orjson.dumps({"error": text})
+    # A name that a client escaped by halves ("\\ud800") cannot be written as UTF-8.
+    body = orjson.dumps({"error": text.encode(errors="backslashreplace").decode()})
     return Response(body, status, headers | {"Content-Type": "application/json"})

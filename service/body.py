@@ -26,7 +26,8 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
         size += len(chunk)
         if size > max_bytes:
             raise too_large("larger", max_bytes)
-        chunks.append(chunk)
+        if chunk:  # Starlette ends with an empty one, which would make one chunk two
+            chunks.append(chunk)
     if not size:
         raise InvalidRequestError("the request has no body")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)

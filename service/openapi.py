@@ -8,6 +8,7 @@ from pydantic.json_schema import models_json_schema
 
 from service.protocol.attention_schema import AttentionAnswer, AttentionBody
 from service.protocol.forms import MEDIA_TYPES
+from service.protocol.v2_request import HEADER_LENGTH
 from service.protocol.v2_schema import ErrorBody, InferRequest, InferResponse
 
 TITLE: Final = "Limelight"
@@ -40,6 +41,12 @@ ERRORS: Final = {
     503: "Busy, starting or stopping; try again later.",
 }
 DEMO: Final = "demo"
+HEADER_LENGTH_PARAMETER: Final[dict[str, Any]] = {
+    "name": HEADER_LENGTH,
+    "in": "header",
+    "description": "How many bytes of the body are JSON, where binary data follows them.",
+    "schema": {"type": "integer", "minimum": 1},
+}
 
 
 def refer(schema: type) -> dict[str, Any]:
@@ -82,6 +89,7 @@ INFER: Final[dict[str, Any]] = {
         {"application/json": refer(InferResponse), "application/octet-stream": BINARY}
     ),
     "openapi_extra": {
+        "parameters": [HEADER_LENGTH_PARAMETER],
         "requestBody": {
             "required": True,
             "content": {

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import Field, IPvAnyAddress, NonNegativeInt, PositiveInt, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX: Final = "LIMELIGHT_"
@@ -42,7 +42,7 @@ class Settings(BaseSettings):
     default_model: str | None = None
     """Model that /v1/attention takes when the request names none; the only one unless set."""
 
-    host: IPv4Address | IPv6Address = IPv4Address("127.0.0.1")
+    host: IPvAnyAddress = IPv4Address("127.0.0.1")
     """Address to listen on."""
 
     port: Port = 8000

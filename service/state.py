@@ -10,10 +10,11 @@ from typing import Annotated, Literal, TypeVar
 from fastapi import Depends, Request
 
 from service.engine.machine import count_cores
+from service.engine.model import Model
 from service.engine.repository import Loader, Repository, find_versions
 from service.engine.scheduler import Scheduler
 from service.engine.sizes import Limits
-from service.errors import UnavailableError
+from service.errors import NotFoundError, StartError, UnavailableError
 from service.metrics import Metrics
 from service.settings import Settings
 
@@ -66,7 +67,13 @@ class State:
             self.metrics.count_model(model)
             log.info("model %s/%s is loaded on %s", model.name, model.version, model.provider)
         if settings.default_model is not None:
+            self._check_default()
+
+    def _check_default(self) -> None:
+        try:
             self.repository.get_default()
+        except NotFoundError as error:
+            raise StartError(f"LIMELIGHT_DEFAULT_MODEL: {error}") from None
 
     def check_ready(self) -> None:
         """Refuse work before the models are loaded and while the server stops.
@@ -76,6 +83,16 @@ class State:
         """
         if self.phase != "ready":
             raise UnavailableError(f"the server is not ready: {self.phase}; try again later")
+
+    def find_model(self, name: str, version: str | None = None) -> Model:
+        """One version of a model that is served; the highest unless `version` is given.
+
+        Raises:
+            NotFoundError: if there is no such model or version.
+            UnavailableError: if the server is not ready.
+        """
+        self.check_ready()
+        return self.repository.get(name, version)
 
     async def offload(self, work: Callable[[], Result], size_bytes: int) -> Result:
         """Call `work`, on a thread if it has many bytes to look at."""

@@ -24,7 +24,7 @@ from model.contract import (
     AttentionSpec,
     GraphSpec,
 )
-from service.engine.masks import build_bias
+from service.engine.masks import Hiding, build_bias
 from service.engine.session import Provider, Session
 from service.engine.signature import Prepared, check_request
 from service.engine.sizes import Limits
@@ -106,12 +106,14 @@ class Model:
             RuntimeError: if the answer is not finite or has another shape.
         """
         batch_size, query_length, key_length = 1, 2, 3
-        tensors = {
-            QUERY: np.ones((batch_size, query_length, self.spec.d_model), np.float32),
-            KEY: np.ones((batch_size, key_length, self.spec.kdim), np.float32),
-            VALUE: np.ones((batch_size, key_length, self.spec.vdim), np.float32),
-        }
-        output = self.run(self.check(Inference(tensors))).tensors[OUTPUT]
+        prepared = Prepared(
+            query=np.ones((batch_size, query_length, self.spec.d_model), np.float32),
+            key=np.ones((batch_size, key_length, self.spec.kdim), np.float32),
+            value=np.ones((batch_size, key_length, self.spec.vdim), np.float32),
+            hiding=Hiding(),
+            weights="none",
+        )
+        output = self.run(prepared).tensors[OUTPUT]
         expected = (batch_size, query_length, self.spec.d_model)
         if output.shape != expected or not np.isfinite(output).all():
             raise RuntimeError(f"model '{self.name}' gave {output.shape} at warm-up")

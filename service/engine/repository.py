@@ -146,6 +146,8 @@ class Loader:
         Raises:
             StartError: if the files are not a whole model, or the provider does not run.
         """
+        # Its parent names the model, which "." would not.
+        directory = directory.absolute()
         try:
             manifest = Manifest.read(directory)
             spec = manifest.read_spec()
@@ -153,7 +155,7 @@ class Loader:
         except ManifestError as error:
             raise StartError(f"model {directory.parent.name}/{directory.name}: {error}") from None
         provider = self._choose(directory)
-        model = Model(directory.absolute(), spec, provider, self._open, self._limits)
+        model = Model(directory, spec, provider, self._open, self._limits)
         model.warm_up()
         return model
 

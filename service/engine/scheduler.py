@@ -121,10 +121,18 @@ class Scheduler:
             return job
 
     def _serve(self) -> None:
-        while (job := self._take()) is not None:
-            # A client that left has cancelled its future: compute nothing for it.
-            if not job.future.cancelled():
-                run_job(job)
+        while self._run_next():
+            pass
+
+    def _run_next(self) -> bool:
+        # In a function of its own: a thread that waits must not keep its last job's tensors.
+        job = self._take()
+        if job is None:
+            return False
+        # A client that left has cancelled its future: compute nothing for it.
+        if not job.future.cancelled():
+            run_job(job)
+        return True
 
 
 def run_job(job: Job[object]) -> None:

@@ -75,7 +75,7 @@ def open_session(
         intra_op_threads: cores for one run.
 
     Raises:
-        StartError: if the session does not run on `provider`.
+        StartError: if onnxruntime cannot open the file, or does not run it on `provider`.
     """
     options = runtime.SessionOptions()
     options.intra_op_num_threads = intra_op_threads
@@ -88,7 +88,14 @@ def open_session(
     options.log_severity_level = ERRORS_ONLY
     # TF32 would answer with 3 digits.
     providers = [(CUDA, {"use_tf32": "0"}), CPU] if provider == "cuda" else [CPU]
-    session: Session = runtime.InferenceSession(path, options, providers=providers)
+    try:
+        session: Session = runtime.InferenceSession(path, options, providers=providers)
+    except Exception as error:  # onnxruntime's errors have no class in common
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StartError(
+            f"model {path.parent.parent.name}/{path.parent.name}: {path.name} cannot be opened: "
+            f"{reason}"
+        ) from error
     check_provider(session, provider)
     return session
 

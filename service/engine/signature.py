@@ -38,8 +38,10 @@ class Prepared:
     @property
     def size_bytes(self) -> int:
         """Memory that the tensors hold while the request waits."""
-        parts = (self.query, self.key, self.value, self.hiding.mask, self.hiding.bias)
-        return sum(part.nbytes for part in parts if part is not None)
+        hiding = self.hiding
+        parts = (self.query, self.key, self.value, hiding.mask, hiding.key_mask, hiding.bias)
+        # By identity: the query may stand in for the key, and that for the value.
+        return sum({id(part): part.nbytes for part in parts if part is not None}.values())
 
 
 def check_request(spec: AttentionSpec, limits: Limits, request: Inference) -> Prepared:

@@ -1,15 +1,23 @@
 """The messages of /v1/attention as pydantic models: OpenAPI comes from them."""
 
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+Item = TypeVar("Item")
+Some = Annotated[list[Item], Field(min_length=1)]
 
 Number = StrictInt | StrictFloat
-Flag = StrictBool | StrictInt | StrictFloat
-Tokens = list[list[Number]] | list[list[list[Number]]]
-Plane = list[list[Flag]]
-Mask = Plane | list[Plane] | list[list[Plane]]
-Bias = list[list[Number]] | list[list[list[Number]]] | list[list[list[list[Number]]]]
+Flag = (
+    StrictBool
+    | Annotated[StrictInt, Field(ge=0, le=1)]
+    | Annotated[StrictFloat, Field(ge=0, le=1, multiple_of=1)]
+)
+Plane = Some[Some[Number]]
+Tokens = Plane | Some[Plane]
+Bias = Plane | Some[Plane] | Some[Some[Plane]]
+FlagPlane = Some[Some[Flag]]
+Mask = FlagPlane | Some[FlagPlane] | Some[Some[FlagPlane]]
 Rows = list[list[float]]
 
 
@@ -26,7 +34,7 @@ class AttentionBody(BaseModel):
     key: Tokens | None = None
     value: Tokens | None = None
     mask: Mask | None = None
-    key_mask: list[Flag] | list[list[Flag]] | None = None
+    key_mask: Some[Flag] | FlagPlane | None = None
     bias: Bias | None = None
     causal: StrictBool | Literal["top_left", "bottom_right"] | None = None
     weights: Literal["none", "per_head", "mean"] | None = None

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from service.datatypes import DTYPES
 from service.errors import InvalidRequestError
 from service.protocol.json_text import name_type
-
-MAX_DEPTH = 32  # numpy before 2 has no arrays of higher rank, and the contract stops at 4
+from service.protocol.options import show
+from service.protocol.shapes import MAX_AXES
 
 
 def flatten_list(name: str, data: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
@@ -44,9 +44,9 @@ def flatten_list(name: str, data: list[Any]) -> tuple[tuple[int, ...], list[Any]
                 f"input '{name}' has lists of {min(lengths)} and of {max(lengths)} elements "
                 f"beside each other at depth {len(shape)}, expected one length"
             )
-        if len(shape) == MAX_DEPTH:
+        if len(shape) == MAX_AXES:
             raise InvalidRequestError(
-                f"input '{name}' is nested more than {MAX_DEPTH} lists deep, expected at most 4"
+                f"input '{name}' is nested more than {MAX_AXES} lists deep, expected at most 4"
             )
         shape.append(lengths.pop())
         level = list(chain.from_iterable(level))
@@ -86,7 +86,7 @@ def convert_booleans(name: str, scalars: list[Any]) -> NDArray[np.bool_]:
     wrong = [value for value in set(scalars) if value not in (0, 1)]
     if wrong:
         raise InvalidRequestError(
-            f"input '{name}' holds {wrong[0]} at element {scalars.index(wrong[0])}, "
+            f"input '{name}' holds {show(wrong[0])} at element {scalars.index(wrong[0])}, "
             "expected true, false, 1 or 0"
         )
     return np.array(scalars, np.bool_)
@@ -104,7 +104,7 @@ def convert_integers(name: str, scalars: list[Any], datatype: str) -> NDArray[An
     if low < limits.min or high > limits.max:
         outlier = low if low < limits.min else high
         raise InvalidRequestError(
-            f"input '{name}' holds {outlier} at element {scalars.index(outlier)}, which "
+            f"input '{name}' holds {show(outlier)} at element {scalars.index(outlier)}, which "
             f"{datatype} cannot hold: expected {limits.min} to {limits.max}"
         )
     return np.array(scalars, DTYPES[datatype])

@@ -1,7 +1,7 @@
 """safetensors bodies: a JSON header, then the tensors' bytes without gaps.
 
 https://github.com/huggingface/safetensors#format. Read here rather than by the library, which
-copies each tensor.
+copies each tensor, and written here for the sake of one order.
 """
 
 import json
@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 import numpy as np
-import safetensors.numpy
 from numpy.typing import NDArray
 
 from service.errors import InvalidRequestError
 from service.protocol.json_text import name_type
 from service.protocol.options import show
+from service.protocol.shapes import check_shape
 
 LENGTH_BYTES: Final = 8
 MAX_HEADER_BYTES: Final = 65536  # the format allows 100 MB; six tensors take some 500 bytes
@@ -135,23 +135,38 @@ def read_entry(name: str, entry: object) -> tuple[str, np.dtype[Any], tuple[int,
         raise InvalidRequestError(
             f"tensor {show(name)} has dtype {show(dtype)}, expected one of {', '.join(DTYPES)}"
         )
-    if not is_sizes(shape):
+    if not isinstance(shape, list):
         raise InvalidRequestError(
             f"tensor {show(name)} has no shape, expected a list of whole numbers"
         )
-    if not is_sizes(offsets) or len(offsets) != 2:
+    if not is_pair(offsets):
         raise InvalidRequestError(
             f"tensor {show(name)} has no data_offsets, expected two whole numbers"
         )
-    return name, np.dtype(DTYPES[dtype]), tuple(shape), offsets[0], offsets[1]
+    sizes = check_shape(f"tensor {show(name)}", shape)
+    return name, np.dtype(DTYPES[dtype]), sizes, offsets[0], offsets[1]
 
 
-def is_sizes(value: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Whether a value is a list of whole numbers, 0 or more; booleans are none."""
-    return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)
+def is_pair(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+    """Whether a value is a list of two whole numbers of 64 bits, 0 or more; booleans are none."""
+    numbers = value if isinstance(value, list) else []
+    return len(numbers) == 2 and all(type(n) is int and 0 <= n < 2**64 for n in numbers)
 
 
 def encode_safetensors(arrays: Mapping[str, NDArray[Any]], notes: Mapping[str, str]) -> bytes:
-    """Write arrays, and `notes` as the format's metadata."""
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return safetensors.numpy.save(contiguous, dict(notes))
+    """Write arrays, and `notes` as the format's metadata.
+
+    Not by the library, which puts the metadata into another order in every call: the same answer
+    has the same bytes. The header is padded to a multiple of 8, so that the data is aligned.
+    """
+    header: dict[str, Any] = {METADATA: dict(notes)}
+    chunks: list[memoryview] = []
+    end = 0
+    for name, array in arrays.items():
+        chunks.append(np.ascontiguousarray(array).data.cast("B"))
+        start, end = end, end + array.nbytes
+        dtype = next(d for d, numpy_name in DTYPES.items() if array.dtype == numpy_name)
+        header[name] = {"dtype": dtype, "shape": array.shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text = text.ljust(-(-len(text) // LENGTH_BYTES) * LENGTH_BYTES)
+    return b"".join([len(text).to_bytes(LENGTH_BYTES, "little"), text, *chunks])

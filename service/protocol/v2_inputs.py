@@ -1,7 +1,7 @@
 """The input tensors of a V2 request: JSON data, or views into the body."""
 
 import math
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,8 @@ from service.errors import InvalidRequestError, NotOfferedError
 from service.protocol.json_tensor import convert_scalars, flatten_list
 from service.protocol.json_text import name_type
 from service.protocol.options import show
+from service.protocol.shapes import check_shape
 from service.protocol.v2_members import SHARED_MEMORY, read_entry, read_list, read_parameters
-
-MAX_AXIS: Final = 2**31 - 1
 
 
 def read_inputs(root: dict[str, Any], binary: memoryview) -> dict[str, NDArray[Any]]:
@@ -94,14 +93,7 @@ def read_shape(entry: dict[str, Any], name: str) -> tuple[int, ...]:
         raise InvalidRequestError(
             f"input '{name}' has shape {show(shape)}, expected a list of whole numbers"
         )
-    for size in shape:
-        # A boolean is an int to Python, and 2.0 a float; neither is a size.
-        if type(size) is not int or not 0 <= size <= MAX_AXIS:
-            raise InvalidRequestError(
-                f"input '{name}' has {show(size)} in its shape, "
-                f"expected whole numbers from 0 to {MAX_AXIS}"
-            )
-    return tuple(shape)
+    return check_shape(f"input '{name}'", shape)
 
 
 def read_json_tensor(entry: dict[str, Any], name: str) -> NDArray[Any]:

@@ -5,10 +5,12 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from typing_extensions import TypeAliasType
 
-Parameters = dict[str, StrictStr | StrictBool | StrictInt | StrictFloat]
+from service.protocol.shapes import MAX_AXES, MAX_AXIS
+
+ParameterValue = StrictStr | StrictBool | StrictInt | StrictFloat
 Scalar = StrictBool | StrictInt | StrictFloat
 Data = TypeAliasType("Data", "list[StrictBool | StrictInt | StrictFloat | Data]")
-Size = Annotated[StrictInt, Field(ge=0)]
+Size = Annotated[StrictInt, Field(ge=0, le=MAX_AXIS)]
 Datatype = Literal[
     "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64",
     "FP16", "FP32", "FP64",
@@ -73,16 +75,43 @@ class ModelMetadata(BaseModel):
     properties: dict[str, str]
 
 
+class Parameters(BaseModel):
+    """Parameters: strings, numbers and booleans; unknown ones are left alone."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, ParameterValue]
+
+
+class InputParameters(Parameters):
+    """Parameters of an input."""
+
+    binary_data_size: StrictInt = Field(default_factory=int, ge=0)
+
+
+class OutputParameters(Parameters):
+    """Parameters of an output that is asked for."""
+
+    binary_data: StrictBool = False
+
+
+class RequestParameters(Parameters):
+    """Parameters of a request; `causal` and `weights` are those of the tensor contract."""
+
+    causal: StrictBool | Literal["top_left", "bottom_right"] = False
+    weights: Literal["none", "per_head", "mean"] = "per_head"
+    binary_data_output: StrictBool = False
+
+
 class InferInput(BaseModel):
     """One input: `data` as flat or nested JSON, or `binary_data_size` bytes behind the JSON."""
 
     model_config = ConfigDict(extra="allow")
 
-    name: StrictStr
-    shape: list[Size]
+    name: Annotated[StrictStr, Field(min_length=1)]
+    shape: Annotated[list[Size], Field(max_length=MAX_AXES)]
     datatype: Datatype
-    parameters: Parameters = {}
-    data: Data | None = None
+    parameters: InputParameters = Field(default_factory=InputParameters)
+    data: Data = Field(default_factory=list)
 
 
 class WantedOutput(BaseModel):
@@ -91,16 +120,16 @@ class WantedOutput(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: Literal["output", "attention_weights"]
-    parameters: Parameters = {}
+    parameters: OutputParameters = Field(default_factory=OutputParameters)
 
 
 class InferRequest(BaseModel):
-    """A request; parameters `causal` and `weights` are those of the tensor contract."""
+    """A request."""
 
     model_config = ConfigDict(extra="allow")
 
     id: StrictStr = ""
-    parameters: Parameters = {}
+    parameters: RequestParameters = Field(default_factory=RequestParameters)
     inputs: list[InferInput]
     outputs: list[WantedOutput] | None = None
 

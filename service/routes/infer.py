@@ -10,21 +10,33 @@ from service.openapi import INFER
 from service.protocol.v2_answer import encode_answer
 from service.protocol.v2_request import HEADER_LENGTH
 from service.routes.answers import respond
-from service.state import StateDep
+from service.state import State, StateDep
 
 router = APIRouter(tags=["inference"])
 
 
 @router.post("/v2/models/{name}/infer", **INFER)
-@router.post("/v2/models/{name}/versions/{version}/infer", **INFER)
-async def infer(
-    request: Request, state: StateDep, name: str, version: str | None = None
-) -> Response:
+async def infer(request: Request, state: StateDep, name: str) -> Response:
     """Answer one request, JSON or binary tensor data, tensor by tensor as it was asked for."""
-    state.check_ready()
-    model = state.repository.get(name, version)
+    return await answer(request, state, name)
+
+
+@router.post("/v2/models/{name}/versions/{version}/infer", **INFER)
+async def infer_version(request: Request, state: StateDep, name: str, version: str) -> Response:
+    """The same of one version of a model."""
+    return await answer(request, state, name, version)
+
+
+async def answer(request: Request, state: State, name: str, version: str | None = None) -> Response:
+    """Read a request, and write the answer of a model.
+
+    Raises:
+        ServiceError: for a fault of the request, or of the server.
+    """
+    model = state.find_model(name, version)
     body = await read_body(request, state.settings.max_request_bytes)
-    asked, answer = await answer_v2(state, model, body, request.headers.getlist(HEADER_LENGTH))
-    encode = partial(encode_answer, answer, asked.id, asked.outputs)
-    content, headers = await state.offload(encode, answer.size_bytes)
-    return respond(content, headers, answer)
+    lengths = request.headers.getlist(HEADER_LENGTH)
+    asked, answered = await answer_v2(state, model, body, lengths)
+    encode = partial(encode_answer, answered, asked.id, asked.outputs)
+    content, headers = await state.offload(encode, answered.size_bytes)
+    return respond(content, headers, answered)

@@ -12,10 +12,13 @@ from service.protocol.v2_schema import (
     ModelReady,
     ServerMetadata,
 )
-from service.state import StateDep
+from service.state import State, StateDep
 
 router = APIRouter(tags=["models"])
-NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: {"model": ErrorBody}}
+ABSENT: Final[dict[int | str, dict[str, Any]]] = {
+    404: {"model": ErrorBody},
+    503: {"model": ErrorBody},
+}
 
 
 @router.get("/v2", response_model=ServerMetadata)
@@ -31,17 +34,39 @@ async def list_models(state: StateDep) -> ModelList:
     return ModelList(models=state.repository.names)
 
 
-@router.get("/v2/models/{name}", response_model=ModelMetadata, responses=NOT_FOUND)
-@router.get("/v2/models/{name}/versions/{version}", responses=NOT_FOUND)
-async def read_model(state: StateDep, name: str, version: str | None = None) -> ModelMetadata:
+# Paths with and without a version are functions of their own: FastAPI would read an optional
+# `version` from the query string, which the protocol ignores.
+@router.get("/v2/models/{name}", responses=ABSENT)
+async def read_model(state: StateDep, name: str) -> ModelMetadata:
     """Inputs, outputs, sizes and provider of a model."""
-    model = state.repository.get(name, version)
-    return describe_model(name, state.repository.versions(name), model.spec, model.provider)
+    return describe(state, name)
 
 
-@router.get("/v2/models/{name}/ready", response_model=ModelReady, responses=NOT_FOUND)
-@router.get("/v2/models/{name}/versions/{version}/ready", responses=NOT_FOUND)
-async def read_model_ready(state: StateDep, name: str, version: str | None = None) -> ModelReady:
+@router.get("/v2/models/{name}/versions/{version}", responses=ABSENT)
+async def read_version(state: StateDep, name: str, version: str) -> ModelMetadata:
+    """Inputs, outputs, sizes and provider of one version of a model."""
+    return describe(state, name, version)
+
+
+@router.get("/v2/models/{name}/ready", responses=ABSENT)
+async def read_model_ready(state: StateDep, name: str) -> ModelReady:
     """A model that is served has computed an answer, so it is ready."""
-    state.repository.get(name, version)
+    state.find_model(name)
     return ModelReady(name=name, ready=True)
+
+
+@router.get("/v2/models/{name}/versions/{version}/ready", responses=ABSENT)
+async def read_version_ready(state: StateDep, name: str, version: str) -> ModelReady:
+    """The same of one version."""
+    state.find_model(name, version)
+    return ModelReady(name=name, ready=True)
+
+
+def describe(state: State, name: str, version: str | None = None) -> ModelMetadata:
+    """The metadata of a model.
+
+    Raises:
+        ServiceError: if there is no such model or version, or the server is not ready.
+    """
+    model = state.find_model(name, version)
+    return describe_model(name, state.repository.versions(name), model.spec, model.provider)

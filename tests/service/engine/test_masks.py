@@ -1,0 +1,188 @@
+"""The one bias that hiding becomes, held against the reference in float64."""
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from model.contract import AttentionSpec
+from model.reference import attend
+from model.weights import Weights
+from service.engine.masks import Hiding, build_bias
+from service.inference import Causal
+
+B, H, L, S, D = 4, 3, 5, 7, 6
+LOWEST: Final = np.finfo(np.float32).min
+SHAPES: Final = [(b, h, q, S) for b in (1, B) for h in (1, H) for q in (1, L)]
+ADDED: Final = st.sampled_from(
+    [0.0, 1.5, -2.0, -1e9, -1e29, -1e30, float(LOWEST), -math.inf, math.inf, math.nan]
+)
+
+HIDINGS = st.builds(
+    Hiding,
+    mask=st.none() | st.sampled_from(SHAPES).flatmap(lambda shape: arrays.arrays(bool, shape)),
+    key_mask=st.none() | arrays.arrays(bool, (B, S)),
+    bias=st.none()
+    | st.sampled_from(SHAPES).flatmap(
+        lambda shape: arrays.arrays(np.float32, shape, elements=ADDED)
+    ),
+    causal=st.sampled_from([False, "top_left", "bottom_right"]),
+)
+
+
+def identity() -> Weights:
+    """A layer that passes its tokens on, so that a test chooses the scores."""
+    eye, zero = np.eye(D, dtype=np.float32), np.zeros(D, np.float32)
+    return Weights(AttentionSpec(D, H), eye, zero, eye, zero, eye, zero, eye, zero)
+
+
+def draw_tokens(scale: float) -> tuple[Any, Any]:
+    generator = np.random.default_rng(4)
+    query = generator.standard_normal((B, L, D)) * scale
+    return query, generator.standard_normal((B, S, D)) * scale
+
+
+def compute_scores(query: Any, key: Any) -> Any:
+    q, k = (t.reshape(B, -1, H, D // H).swapaxes(1, 2) for t in (query, key))
+    return q @ k.swapaxes(-1, -2) / math.sqrt(D / H)
+
+
+def softmax(scores: Any) -> Any:
+    with np.errstate(invalid="ignore"):  # +inf makes its row NaN, as arithmetic does
+        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def find_visible(hiding: Hiding) -> Any:
+    """What the contract says, element by element."""
+    visible = np.ones((B, H, L, S), bool)
+    shift = S - L if hiding.causal == "bottom_right" else 0
+    for b, h, i, j in np.ndindex(B, H, L, S):
+        if hiding.mask is not None:
+            visible[b, h, i, j] &= np.broadcast_to(hiding.mask, visible.shape)[b, h, i, j]
+        if hiding.key_mask is not None:
+            visible[b, h, i, j] &= hiding.key_mask[b, j]
+        if hiding.bias is not None:
+            visible[b, h, i, j] &= not (
+                np.broadcast_to(hiding.bias, visible.shape)[b, h, i, j] <= np.float32(-1e30)
+            )
+        if hiding.causal:
+            visible[b, h, i, j] &= j <= i + shift
+    return visible
+
+
+@given(HIDINGS, st.sampled_from([1.0, 30.0, 31623.0]))
+def test_a_softmax_with_the_bias_is_the_reference(hiding: Hiding, scale: float) -> None:
+    """The largest scale gives scores of 1e9 and more, which drown the formula's -1e9."""
+    query, key = draw_tokens(scale)
+    _, wanted = attend(
+        identity(), query, key,
+        mask=hiding.mask, key_mask=hiding.key_mask, bias=hiding.bias, causal=hiding.causal,
+    )  # fmt: skip
+    bias = build_bias(hiding, L, S)
+    found = softmax(compute_scores(query, key) + bias.astype(np.float64))
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+@given(HIDINGS, st.sampled_from([1.0, 31623.0]))
+def test_hidden_keys_weigh_nothing_and_rows_without_keys_are_uniform_in_float32(
+    hiding: Hiding, scale: float
+) -> None:
+    scores = compute_scores(*draw_tokens(scale)).astype(np.float32)
+    found = softmax(scores + build_bias(hiding, L, S))
+    visible = find_visible(hiding)
+    sees_any = visible.any(axis=-1, keepdims=True)
+    broken = np.isnan(found).any(axis=-1, keepdims=True)
+    assert not found[~visible & sees_any & ~broken].any()
+    assert (found[np.broadcast_to(~sees_any, found.shape)] == np.float32(1) / np.float32(S)).all()
+
+
+@given(HIDINGS)
+def test_only_a_row_that_sees_nan_or_infinity_is_not_finite(hiding: Hiding) -> None:
+    scores = compute_scores(*draw_tokens(1.0)).astype(np.float32)
+    found = softmax(scores + build_bias(hiding, L, S))
+    wild = np.zeros((B, H, L, S), bool)
+    if hiding.bias is not None:
+        wild |= np.isnan(hiding.bias) | np.isposinf(hiding.bias)
+    wild_rows = (wild & find_visible(hiding)).any(axis=-1)
+    np.testing.assert_array_equal(np.isnan(found).any(axis=-1), wild_rows)
+
+
+@given(HIDINGS)
+def test_no_number_is_one_that_onnxruntime_reads_in_its_own_way(hiding: Hiding) -> None:
+    """float32's lowest number makes onnxruntime's Attention answer zeros."""
+    assert not (build_bias(hiding, L, S) == LOWEST).any()
+
+
+@given(HIDINGS)
+def test_the_last_two_axes_are_always_full(hiding: Hiding) -> None:
+    bias = build_bias(hiding, L, S)
+    assert bias.dtype == np.float32
+    assert bias.shape[0] in (1, B)
+    assert bias.shape[1] in (1, H)
+    assert bias.shape[2:] == (L, S)
+
+
+@given(HIDINGS)
+def test_the_request_is_left_as_it_came(hiding: Hiding) -> None:
+    parts = (hiding.mask, hiding.key_mask, hiding.bias)
+    before = [None if part is None else part.tobytes() for part in parts]
+    for part in parts:
+        if part is not None:
+            part.flags.writeable = False
+    build_bias(hiding, L, S)
+    assert [None if part is None else part.tobytes() for part in parts] == before
+
+
+def test_nothing_hidden_adds_nothing_for_all_items_and_heads() -> None:
+    assert build_bias(Hiding(), L, S).tobytes() == np.zeros((1, 1, L, S), np.float32).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("causal", "first", "last"),
+    [("top_left", [0], [0, 1, 2, 3, 4]), ("bottom_right", [0, 1, 2], [0, 1, 2, 3, 4, 5, 6])],
+)
+def test_causal_has_two_alignments(causal: Causal, first: list[int], last: list[int]) -> None:
+    bias = build_bias(Hiding(causal=causal), L, S)[0, 0]
+    assert np.flatnonzero(bias[0] == 0).tolist() == first
+    assert np.flatnonzero(bias[-1] == 0).tolist() == last
+
+
+def test_bottom_right_with_more_queries_than_keys_leaves_rows_without_keys() -> None:
+    bias = build_bias(Hiding(causal="bottom_right"), S, L)[0, 0]
+    assert (bias[: S - L] == np.float32(-1e30)).all()
+    assert np.flatnonzero(bias[S - L] == 0).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("value", "hides"),
+    [
+        (-1e30, True),
+        (LOWEST, True),
+        (-math.inf, True),
+        (np.nextafter(np.float32(-1e30), np.float32(0)), False),
+        (-1e29, False),
+        (math.nan, False),
+    ],
+)
+def test_a_bias_at_or_below_the_threshold_hides(value: float, *, hides: bool) -> None:
+    given_bias = np.zeros((1, 1, 1, S), np.float32)
+    given_bias[..., 3] = value
+    found = build_bias(Hiding(bias=given_bias), L, S)
+    if hides:
+        assert np.isneginf(found[..., 3]).all()
+    else:
+        np.testing.assert_array_equal(found, np.broadcast_to(given_bias, (1, 1, L, S)))
+
+
+def test_hiding_adds_up_as_sets_and_not_as_numbers() -> None:
+    """Two fills of float32's lowest number would add up to -inf, and a row of them to NaN."""
+    mask = np.ones((1, 1, 1, S), bool)
+    mask[..., 2] = False
+    added = np.where(mask, 0, LOWEST).astype(np.float32)
+    found = build_bias(Hiding(mask=mask, bias=added, causal="top_left"), L, S)
+    assert set(np.unique(found)) == {-np.inf, 0}
