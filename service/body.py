@@ -1,8 +1,15 @@
 """Request bodies, read within bounds."""
 
-from starlette.requests import Request
+from collections.abc import AsyncIterator
 
-from service.errors import InvalidRequestError, RequestTooLargeError, UnsupportedEncodingError
+from starlette.requests import ClientDisconnect, Request
+
+from service.errors import (
+    ClientLeftError,
+    InvalidRequestError,
+    RequestTooLargeError,
+    UnsupportedEncodingError,
+)
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
@@ -15,6 +22,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     Raises:
         RequestTooLargeError: if more than `max_bytes` are announced or come.
         UnsupportedEncodingError: if the body has a content coding.
+        ClientLeftError: if the client leaves before the end.
     """
     check_encoding(request.headers.get("content-encoding", "identity"))
     announced = request.headers.get("content-length", "0")
@@ -22,7 +30,7 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
         raise too_large(announced, max_bytes)
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
+    async for chunk in receive(request):
         size += len(chunk)
         if size > max_bytes:
             raise too_large("larger", max_bytes)
@@ -31,6 +39,19 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
     if not size:
         raise InvalidRequestError("the request has no body")
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+async def receive(request: Request) -> AsyncIterator[bytes]:
+    """The parts of a body, as they come.
+
+    Raises:
+        ClientLeftError: if the client leaves before the end.
+    """
+    try:
+        async for chunk in request.stream():
+            yield chunk
+    except ClientDisconnect:
+        raise ClientLeftError("the client left before its body was whole") from None
 
 
 def check_encoding(encoding: str) -> None:

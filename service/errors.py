@@ -2,6 +2,7 @@
 
     ServiceError                    500  a fault of ours
     ├── InvalidRequestError         400  the request breaks the protocol or the tensor contract
+    │   └── ClientLeftError              nobody is there to read this answer
     ├── NotFoundError               404  no such model or version
     ├── RequestTooLargeError        413  a bound of the settings is passed
     ├── UnsupportedMediaError       415  a media type that is not read or written
@@ -30,6 +31,10 @@ class InvalidRequestError(ServiceError):
     """The request breaks the protocol or the tensor contract."""
 
     status = 400
+
+
+class ClientLeftError(InvalidRequestError):
+    """The client left before its request was whole; nobody reads the answer."""
 
 
 class NotFoundError(ServiceError):

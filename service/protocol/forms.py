@@ -1,6 +1,7 @@
 """The three forms of /v1/attention, told apart by media type or by the first bytes."""
 
 import re
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from service.errors import InvalidRequestError, UnsupportedMediaError
@@ -55,25 +56,31 @@ def choose_answer_form(wish: str | None, accept: str, request_form: Form) -> For
         raise InvalidRequestError(
             f"parameter 'format' is {show(wish)}, expected one of {', '.join(MEDIA_TYPES)}"
         )
-    ranges = [read_range(part) for part in accept.split(",") if part.strip()]
-    for quality, media_range in sorted(ranges, key=lambda r: -r[0]):
-        if quality > 0 and media_range in ("*/*", "application/*"):
-            return request_form
-        for form, name in MEDIA_TYPES.items():
-            if quality > 0 and media_range == name:
-                return form
-    if ranges:
+    ranges = dict(read_range(part) for part in accept.split(",") if part.strip())
+    if not ranges:
+        return request_form
+    # At equal quality the form of the request wins, else the order of the table.
+    qualities = {form: find_quality(ranges, name) for form, name in MEDIA_TYPES.items()}
+    best = max(qualities, key=lambda form: (qualities[form], form == request_form))
+    if qualities[best] == 0:
         raise UnsupportedMediaError(
             f"Accept is {show(accept)}, expected one of {', '.join(MEDIA_TYPES.values())} or */*"
         )
-    return request_form
+    return best
 
 
-def read_range(part: str) -> tuple[float, str]:
-    """Quality and media range of one part of an Accept header (RFC 9110, 12.5.1)."""
+def find_quality(ranges: Mapping[str, float], media_type: str) -> float:
+    """How much a media type is wanted, by the most specific range that matches it."""
+    kind = media_type.partition("/")[0]
+    matches = [ranges[name] for name in (media_type, f"{kind}/*", "*/*") if name in ranges]
+    return matches[0] if matches else 0.0
+
+
+def read_range(part: str) -> tuple[str, float]:
+    """Media range and quality of one part of an Accept header (RFC 9110, 12.5.1)."""
     media_range, *parameters = (piece.strip().lower() for piece in part.split(";"))
     for parameter in parameters:
         match = re.fullmatch(r"q=([01](?:\.[0-9]{0,3})?)", parameter)
         if match:
-            return float(match[1]), media_range
-    return 1.0, media_range
+            return media_range, float(match[1])
+    return media_range, 1.0

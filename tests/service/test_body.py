@@ -9,7 +9,12 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from service.body import read_body
-from service.errors import InvalidRequestError, RequestTooLargeError, UnsupportedEncodingError
+from service.errors import (
+    ClientLeftError,
+    InvalidRequestError,
+    RequestTooLargeError,
+    UnsupportedEncodingError,
+)
 
 MAX_BYTES = 10
 
@@ -96,3 +101,11 @@ async def test_a_coded_body_is_refused(encoding: str) -> None:
     assert str(caught.value) == (
         f"Content-Encoding is '{encoding}', expected none: send the body uncompressed"
     )
+
+
+async def test_a_client_that_leaves_within_its_body_is_no_fault_of_ours() -> None:
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(ClientLeftError, match=r"^the client left before its body was whole$"):
+        await read_body(Request({"type": "http", "headers": []}, receive), MAX_BYTES)

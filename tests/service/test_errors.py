@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.errors import (
+    ClientLeftError,
     InvalidRequestError,
     NotFoundError,
     NotOfferedError,
@@ -19,6 +20,7 @@ from service.errors import (
 STATUSES = {
     ServiceError: 500,
     InvalidRequestError: 400,
+    ClientLeftError: 400,
     NotFoundError: 404,
     RequestTooLargeError: 413,
     UnsupportedMediaError: 415,

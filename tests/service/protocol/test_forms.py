@@ -99,6 +99,10 @@ def test_the_accept_header_decides_by_its_q_values(accept: str, form: Form) -> N
     assert choose_answer_form(None, accept, "npz") == form
 
 
+def test_a_refused_form_is_not_brought_back_by_a_wider_range() -> None:
+    assert choose_answer_form(None, "application/json;q=0, */*", "json") == "npz"
+
+
 @pytest.mark.parametrize("accept", ["text/html", "application/json;q=0", "*/*;q=0.000", "json"])
 def test_a_header_that_accepts_no_form_is_refused(accept: str) -> None:
     with pytest.raises(UnsupportedMediaError) as caught:
