@@ -72,6 +72,9 @@ class Settings(BaseSettings):
     max_score_bytes: PositiveInt = 1024 * MIB
     """Largest score matrix of one request: 4 bytes for each item, head, query and key."""
 
+    max_output_bytes: PositiveInt = 512 * MIB
+    """Largest answer: 4 bytes for each number of the output and of the weights asked for."""
+
     max_queue_requests: PositiveInt = 256
     """Requests that may wait for a thread; further ones get 503."""
 

@@ -59,7 +59,12 @@ class State:
             StartError: if one is not whole, or cannot run where the settings say.
         """
         settings = self.settings
-        limits = Limits(settings.max_batch_size, settings.max_tokens, settings.max_score_bytes)
+        limits = Limits(
+            settings.max_batch_size,
+            settings.max_tokens,
+            settings.max_score_bytes,
+            settings.max_output_bytes,
+        )
         loader = Loader(settings.provider, settings.intra_op_threads, limits)
         for directory in find_versions(settings.models, demo=settings.demo):
             model = loader.load(directory)

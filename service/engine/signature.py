@@ -11,7 +11,7 @@ from model.contract import BIAS, KEY, KEY_MASK, MASK, QUERY, VALUE, AttentionSpe
 from service.datatypes import check_float32
 from service.engine.mask_inputs import check_bias, check_key_mask, check_mask
 from service.engine.masks import Hiding
-from service.engine.sizes import Limits, Sizes, check_limits
+from service.engine.sizes import Limits, Sizes, check_limits, check_output
 from service.errors import InvalidRequestError
 from service.inference import Inference, WeightsForm
 from service.input_names import check_input_names
@@ -55,6 +55,7 @@ def check_request(spec: AttentionSpec, limits: Limits, request: Inference) -> Pr
     query, key, value = check_tokens(spec, request.tensors)
     sizes = Sizes(query.shape[0], spec.num_heads, query.shape[1], key.shape[1])
     check_limits(limits, sizes)
+    check_output(limits, sizes, spec.d_model, request.weights)
     hiding = Hiding(
         mask=check_mask(request.tensors.get(MASK), sizes),
         key_mask=check_key_mask(request.tensors.get(KEY_MASK), sizes),

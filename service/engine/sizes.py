@@ -3,6 +3,7 @@
 from dataclasses import astuple, dataclass
 
 from service.errors import InvalidRequestError, RequestTooLargeError
+from service.inference import WeightsForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,14 @@ class Limits:
         max_batch_size: of sequences.
         max_tokens: of query and key tokens, all sequences together.
         max_score_bytes: of the score matrix in float32.
+        max_output_bytes: of the tensors of the answer; their JSON text takes about three times
+            as much.
     """
 
     max_batch_size: int
     max_tokens: int
     max_score_bytes: int
+    max_output_bytes: int = 512 * 2**20
 
 
 def check_limits(limits: Limits, sizes: Sizes) -> None:
@@ -54,4 +58,21 @@ def check_limits(limits: Limits, sizes: Sizes) -> None:
         raise RequestTooLargeError(
             f"the score matrix [{batch}, {heads}, {length}, {keys}] takes {score_bytes} bytes, "
             f"expected at most {limits.max_score_bytes} (LIMELIGHT_MAX_SCORE_BYTES)"
+        )
+
+
+def check_output(limits: Limits, sizes: Sizes, d_model: int, weights: WeightsForm) -> None:
+    """Hold the answer's size against the settings, before anything is computed.
+
+    Raises:
+        RequestTooLargeError: if the answer would be too large.
+    """
+    batch, heads, length, keys = astuple(sizes)
+    planes = {"none": 0, "mean": 1, "per_head": heads}[weights]
+    output_bytes = 4 * batch * length * (d_model + planes * keys)
+    if output_bytes > limits.max_output_bytes:
+        raise RequestTooLargeError(
+            f"the answer would take {output_bytes} bytes, expected at most "
+            f"{limits.max_output_bytes} (LIMELIGHT_MAX_OUTPUT_BYTES); send fewer tokens, or ask "
+            "for fewer weights"
         )
