@@ -1,5 +1,7 @@
 """The options `causal` and `weights`: the same words and rules at every door."""
 
+import json
+
 from service.errors import InvalidRequestError
 from service.inference import CAUSAL_FORMS, WEIGHTS_FORMS, Causal, WeightsForm
 
@@ -45,5 +47,6 @@ def show(value: object) -> str:
         return str(value).lower()
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    # Cut first: the text of a client may be as long as a body.
+    text = json.dumps(value[:64], ensure_ascii=False) if isinstance(value, str) else str(value)
     return text if len(text) <= 64 else f"{text[:61]}..."

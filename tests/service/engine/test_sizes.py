@@ -38,7 +38,7 @@ def test_a_larger_score_matrix_is_refused() -> None:
     )
 
 
-# 4 items and 5 queries of 6 numbers, and as many rows of 7 weights: none, of 3 heads, or their mean.
+# 4 items of 5 queries of 6 numbers, and as many rows of 7 weights: none, 3 heads, or their mean.
 @pytest.mark.parametrize(
     ("weights", "output_bytes"), [("none", 480), ("per_head", 480 + 1680), ("mean", 480 + 560)]
 )

@@ -58,6 +58,7 @@ def test_weights_have_no_other_form(value: object, shown: str) -> None:
         (12, "12"),
         (1.5, "1.5"),
         ("text", '"text"'),
+        ('new\nline "ü"', r'"new\nline \"ü\""'),
         ({"a": 1}, "an object"),
         ([1], "a list"),
         ("x" * 62, f'"{"x" * 62}"'),
