@@ -20,7 +20,7 @@ INDEX_OPTION := $(if $(findstring ://,$(TORCH_INDEX)),--extra-index-url,--find-l
 FROM_INDEX := $(if $(TORCH_INDEX),$(INDEX_OPTION) "$(TORCH_INDEX)")
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench export serve-env export-env test-env clean
+.PHONY: help serve test check format bench fuzz export serve-env client-env export-env test-env clean
 
 help: ## list the commands
 	@echo "usage: make COMMAND [OPTION=...]"
@@ -50,10 +50,14 @@ format: test-env ## put the code into its form
 bench: test-env ## time the server against onnxruntime alone (ARGS="--rounds 5 --json FILE")
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+fuzz: test-env ## send 10,000 malformed requests to a server, others in every run
+	LIMELIGHT_TEST_EXAMPLES=600 $(BIN)/python -m pytest tests/integration/test_mutations.py $(ARGS)
+
 export: export-env ## make a model (ARGS="checkpoint model.safetensors --layer 0 --models models")
 	@$(BIN)/limelight-export $(or $(ARGS),--help)
 
 serve-env: $(STAMP) ## install what the server needs (no torch)
+client-env: $(STAMP)-client ## install what the examples of the README need: httpx, tritonclient
 export-env: $(STAMP)-export ## install what the exporter needs: torch, onnx
 test-env: $(STAMP)-test ## install what the tests need
 
@@ -69,12 +73,14 @@ $(VENV)/made:
 
 # A stamp stands for the extras that were installed, and so for every smaller set of them.
 $(STAMP): EXTRAS := $(EXTRA)
+$(STAMP)-client: EXTRAS := $(EXTRA),client
 $(STAMP)-export: EXTRAS := $(EXTRA),export
 $(STAMP)-test: EXTRAS := $(EXTRA),export,dev
 $(STAMP)-export: SMALLER := $(STAMP)
-$(STAMP)-test: SMALLER := $(STAMP) $(STAMP)-export
+$(STAMP)-client: SMALLER := $(STAMP)
+$(STAMP)-test: SMALLER := $(STAMP) $(STAMP)-client $(STAMP)-export
 
-$(STAMP) $(STAMP)-export $(STAMP)-test: pyproject.toml constraints.txt | $(VENV)/made
+$(STAMP) $(STAMP)-client $(STAMP)-export $(STAMP)-test: pyproject.toml constraints.txt | $(VENV)/made
 	@test -z "$(filter-out $(STAMP)%,$(wildcard $(VENV)/installed-*))" || \
 	    { echo "$(VENV) holds the other onnxruntime; first: make clean" >&2; exit 1; }
 	@echo "Installing limelight[$(EXTRAS)] into $(VENV); that can take some minutes ..."

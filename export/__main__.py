@@ -12,7 +12,7 @@ def main() -> None:
 
         app()
     except ModuleNotFoundError as error:
-        fail(f"the module '{error.name}' is missing; install limelight[export,cpu]")
+        fail(f"the module '{error.name}' is missing; install the extra 'export' (make export-env)")
     except ExportError as error:
         fail(str(error))
     except MemoryError:

@@ -101,7 +101,8 @@ def to_layer(module: nn.Module) -> MultiHeadAttention:
     if not isinstance(module, MultiHeadAttention):
         raise TypeError(
             f"module is a {type(module).__name__}, expected model.MultiHeadAttention "
-            "or torch.nn.MultiheadAttention"
+            "or torch.nn.MultiheadAttention; of a class with the same four maps, save the "
+            "state_dict and use limelight-export checkpoint"
         )
     return copy.deepcopy(module).cpu().float().eval()
 

@@ -57,7 +57,7 @@ def create_app(
     add_routes(app)
     add_error_handlers(app)
     app.add_middleware(RequestId)
-    app.openapi = lambda: describe(app)  # type: ignore[method-assign] # FastAPI documents this way
+    app.openapi = lambda: describe(app, state.repository)  # type: ignore[method-assign] # FastAPI documents this way
     return app
 
 

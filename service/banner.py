@@ -2,6 +2,7 @@
 
 import json
 
+from service.examples import find_widths, make_tokens
 from service.state import State
 
 WIDEST_LITERAL = 16
@@ -9,6 +10,8 @@ WIDEST_LITERAL = 16
 
 def render_banner(state: State, host: str, port: int) -> str:
     """Version, models, provider, addresses, and a curl line that works as it stands."""
+    # A wildcard listens everywhere, and is no address to go to.
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not a bind
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     root = f"{url}{state.settings.root_path}"
     models = [state.repository.get(name) for name in state.repository.names]
@@ -32,18 +35,9 @@ def render_try(state: State, root: str) -> str:
     spec = state.repository.get(name).spec
     query = f"?model={name}" if len(state.repository.names) > 1 else ""
     url = f"'{root}/v1/attention{query}'"
-    tensors = {"query": spec.d_model}
-    if spec.kdim != spec.d_model:
-        tensors["key"] = spec.kdim
-    if spec.vdim != spec.kdim:
-        tensors["value"] = spec.vdim
-    if max(tensors.values()) <= WIDEST_LITERAL:
-        body = json.dumps({n: make_tokens(width) for n, width in tensors.items()})
+    widths = find_widths(spec)
+    if max(widths.values()) <= WIDEST_LITERAL:
+        body = json.dumps({name: make_tokens(width) for name, width in widths.items()})
         return f"curl -s {url} -d '{body}'"
-    parts = ", ".join(f'"{n}": [[0.5] * {width}] * 2' for n, width in tensors.items())
+    parts = ", ".join(f'"{name}": [[0.5] * {width}] * 2' for name, width in widths.items())
     return f"python3 -c 'import json; print(json.dumps({{{parts}}}))' | curl -s {url} -d @-"
-
-
-def make_tokens(width: int) -> list[list[int]]:
-    """Two tokens of `width` numbers."""
-    return [[int(column == row) for column in range(width)] for row in range(2)]

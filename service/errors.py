@@ -4,7 +4,7 @@
     ├── InvalidRequestError         400  the request breaks the protocol or the tensor contract
     │   └── ClientLeftError              nobody is there to read this answer
     ├── NotFoundError               404  no such model or version
-    ├── RequestTooLargeError        413  a bound of the settings is passed
+    ├── RequestTooLargeError        413  body, tokens, scores or answer beyond a setting
     ├── UnsupportedMediaError       415  a media type that is not read or written
     │   └── UnsupportedEncodingError     a content coding that is not read
     ├── NotOfferedError             501  a part of the protocol that is not offered

@@ -6,41 +6,26 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
+from service.engine.repository import Repository
+from service.examples import make_attention_example, make_infer_example
 from service.protocol.attention_schema import AttentionAnswer, AttentionBody
 from service.protocol.forms import MEDIA_TYPES
 from service.protocol.v2_request import HEADER_LENGTH
 from service.protocol.v2_schema import ErrorBody, InferRequest, InferResponse
 
 TITLE: Final = "Limelight"
-SUMMARY: Final = "Multi-head attention over HTTP: exact, fast, and able to show its weights."
+SUMMARY: Final = "Multi-head attention over HTTP, with the weights of every head if you ask."
 BINARY: Final[dict[str, Any]] = {"schema": {"type": "string", "format": "binary"}}
 SCHEMAS: Final = (AttentionAnswer, AttentionBody, ErrorBody, InferRequest, InferResponse)
 
-INFER_EXAMPLE: Final[dict[str, Any]] = {
-    "inputs": [
-        {
-            "name": "query",
-            "shape": [1, 2, 6],
-            "datatype": "FP32",
-            "data": [1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
-        }
-    ],
-    "outputs": [{"name": "output"}, {"name": "attention_weights"}],
-}
-ATTENTION_EXAMPLE: Final[dict[str, Any]] = {
-    "query": [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0]],
-    "causal": True,
-    "weights": "per_head",
-}
 ERRORS: Final = {
     400: "The request breaks the protocol or the tensor contract.",
     404: "No such model or version.",
-    413: "A bound of the settings is passed.",
+    413: "Body, tokens, scores or answer are beyond a setting.",
     415: "An encoding or media type that is not read or written.",
     501: "A part of the protocol that is not offered.",
     503: "Busy, starting or stopping; try again later.",
 }
-DEMO: Final = "demo"
 HEADER_LENGTH_PARAMETER: Final[dict[str, Any]] = {
     "name": HEADER_LENGTH,
     "in": "header",
@@ -65,20 +50,22 @@ def list_answers(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
 
 def list_options() -> list[dict[str, Any]]:
     """The query string of /v1/attention."""
-    choices = {
-        "causal": ["true", "false", "top_left", "bottom_right"],
-        "weights": ["none", "per_head", "mean"],
-        "format": list(MEDIA_TYPES),
-        "model": None,
-        "version": None,
+    causal = ["true", "false", "top_left", "bottom_right"]
+    options: dict[str, tuple[str, list[str]]] = {
+        "causal": ("Let a query see no later keys; true is top_left.", causal),
+        "weights": ("Attention weights in the answer.", ["none", "per_head", "mean"]),
+        "format": ("Form of the answer; that of the request unless given.", list(MEDIA_TYPES)),
+        "model": ("Name of the model; the only or default one unless given.", []),
+        "version": ("Version of the model; the highest unless given.", []),
     }
     return [
         {
             "name": name,
             "in": "query",
+            "description": text,
             "schema": {"type": "string"} | ({"enum": values} if values else {}),
         }
-        for name, values in choices.items()
+        for name, (text, values) in options.items()
     ]
 
 
@@ -93,7 +80,7 @@ INFER: Final[dict[str, Any]] = {
         "requestBody": {
             "required": True,
             "content": {
-                "application/json": {**refer(InferRequest), "example": INFER_EXAMPLE},
+                "application/json": refer(InferRequest),
                 "application/octet-stream": BINARY,
             },
         },
@@ -112,7 +99,7 @@ ATTENTION: Final[dict[str, Any]] = {
         "requestBody": {
             "required": True,
             "content": {
-                MEDIA_TYPES["json"]: {**refer(AttentionBody), "example": ATTENTION_EXAMPLE},
+                MEDIA_TYPES["json"]: refer(AttentionBody),
                 MEDIA_TYPES["npz"]: BINARY,
                 MEDIA_TYPES["safetensors"]: BINARY,
             },
@@ -121,8 +108,8 @@ ATTENTION: Final[dict[str, Any]] = {
 }
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
-    """The whole description, made once for an application."""
+def describe(app: FastAPI, repository: Repository) -> dict[str, Any]:
+    """The whole description, with examples for the first model; kept once there is one."""
     if app.openapi_schema is None:
         document = get_openapi(
             title=app.title, version=app.version, summary=SUMMARY, routes=app.routes
@@ -134,7 +121,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         document["components"]["schemas"] = messages["$defs"] | schemas
         drop_unreachable(document)
-        name_demo(document)
+        if not repository.names:
+            return document
+        add_examples(document, repository)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -148,10 +137,21 @@ def drop_unreachable(document: dict[str, Any]) -> None:
         document["components"]["schemas"].pop(name, None)
 
 
-def name_demo(document: dict[str, Any]) -> None:
-    """Give path parameters the demo's name and version as examples, so that they can be tried."""
+def add_examples(document: dict[str, Any], repository: Repository) -> None:
+    """Let every path and body be tried with a model that is served."""
+    model = repository.get(repository.names[0])
+    is_alone = len(repository.names) == 1
+    bodies = {
+        AttentionBody: make_attention_example(model.spec, None if is_alone else model.name),
+        InferRequest: make_infer_example(model.spec),
+    }
     for path in document["paths"].values():
         for operation in path.values():
             for parameter in operation.get("parameters", []):
                 if parameter["in"] == "path":
-                    parameter["example"] = DEMO if parameter["name"] == "name" else "1"
+                    named = parameter["name"] == "name"
+                    parameter["example"] = model.name if named else model.version
+            content = operation.get("requestBody", {}).get("content", {})
+            for schema, body in bodies.items():
+                if content.get("application/json") == refer(schema):
+                    content["application/json"] = {**refer(schema), "example": body}

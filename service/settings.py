@@ -1,4 +1,7 @@
-"""The settings of a server process, from the environment and the command line."""
+"""The settings of a server process, read once at start, from environment and command line.
+
+A number carries its unit in its name. ``docs/settings.md`` lists every field.
+"""
 
 import os
 from collections.abc import Iterable
@@ -17,10 +20,9 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Settings(BaseSettings):
-    """Settings of one server process, read once at start and never changed.
+    """Serve multi-head attention over HTTP.
 
-    A number carries its unit in its name. ``docs/settings.md`` lists every field, and a test
-    compares the two.
+    Every option is an environment variable too: --max-batch-size is LIMELIGHT_MAX_BATCH_SIZE.
     """
 
     model_config = SettingsConfigDict(

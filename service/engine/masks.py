@@ -53,7 +53,7 @@ def build_bias(hiding: Hiding, query_length: int, key_length: int) -> NDArray[np
     )
     added = np.zeros(shape, np.float32)
     if hiding.bias is not None:
-        added += hiding.bias
+        np.copyto(added, hiding.bias)
     if visible is not None:
         sees_any = visible.any(axis=-1, keepdims=True)
         np.copyto(added, -np.inf, where=~visible)

@@ -41,11 +41,11 @@ def load_runtime() -> ModuleType:
     """
     packages = [name for name in ("onnxruntime", "onnxruntime-gpu") if is_installed(name)]
     if not packages:
-        raise StartError("onnxruntime is not installed; pip install 'limelight[cpu]' or [gpu]")
+        raise StartError("onnxruntime is not installed; install the extra 'cpu' or 'gpu'")
     if len(packages) > 1:
         raise StartError(
             "onnxruntime and onnxruntime-gpu are both installed and overwrite each other; "
-            "pip uninstall both, then install one: 'limelight[cpu]' or 'limelight[gpu]'"
+            "uninstall both, then install one extra, 'cpu' or 'gpu'"
         )
     # Read at import: without it the official wheels send usage events.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"

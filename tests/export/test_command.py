@@ -187,5 +187,6 @@ def test_a_missing_package_is_named_with_what_brings_it(
     assert command("random") == (
         1,
         "",
-        "limelight-export: the module 'typer' is missing; install limelight[export,cpu]\n",
+        "limelight-export: the module 'typer' is missing; install the extra 'export' "
+        "(make export-env)\n",
     )

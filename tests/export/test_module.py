@@ -110,7 +110,8 @@ def test_a_module_of_another_class_is_named(module: nn.Module, tmp_path: Path) -
         export_module(module, tmp_path / "models", name="other")
     assert str(caught.value) == (
         f"module is a {type(module).__name__}, expected model.MultiHeadAttention or "
-        "torch.nn.MultiheadAttention"
+        "torch.nn.MultiheadAttention; of a class with the same four maps, save the state_dict and "
+        "use limelight-export checkpoint"
     )
     assert not list(tmp_path.iterdir())
 

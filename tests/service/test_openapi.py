@@ -1,13 +1,18 @@
 """The description of the API: complete, with examples that run."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from model.contract import AttentionSpec
 from service.app import create_app
 from service.engine.model import Model
-from service.openapi import ATTENTION_EXAMPLE, INFER_EXAMPLE, describe
+from service.engine.repository import Repository
+from service.engine.session import Session
+from service.engine.sizes import Limits
+from service.openapi import describe
 from service.protocol import attention_request, v2_request
 from service.protocol.attention_schema import AttentionBody
 from service.protocol.v2_schema import InferRequest
@@ -15,8 +20,24 @@ from service.settings import Settings
 
 
 @pytest.fixture
-def document(settings: Settings) -> dict[str, Any]:
-    return describe(create_app(settings))
+def document(settings: Settings, demo: Model) -> dict[str, Any]:
+    return describe(create_app(settings), serving(demo))
+
+
+def serving(*models: Model) -> Repository:
+    repository = Repository()
+    for model in models:
+        repository.add(model)
+    return repository
+
+
+def open_nothing(_: Path) -> Session:
+    raise NotImplementedError
+
+
+def find_example(document: dict[str, Any], path: str) -> dict[str, Any]:
+    body = document["paths"][path]["post"]["requestBody"]
+    return dict(body["content"]["application/json"]["example"])
 
 
 def find_references(node: Any) -> set[str]:
@@ -50,22 +71,32 @@ def test_an_inference_endpoint_lists_every_error(document: dict[str, Any], path:
     assert set(responses) == {"200", "400", "404", "413", "415", "501", "503"}
 
 
-def test_the_examples_are_answered(demo: Model) -> None:
-    infer = v2_request.decode_request(json.dumps(INFER_EXAMPLE).encode(), [])
-    attention = attention_request.decode_request(
-        json.dumps(ATTENTION_EXAMPLE).encode(), "json", {}, 2**20
-    )
+def test_the_examples_are_answered(document: dict[str, Any], demo: Model) -> None:
+    for_v2 = find_example(document, "/v2/models/{name}/infer")
+    for_v1 = find_example(document, "/v1/attention")
+    infer = v2_request.decode_request(json.dumps(for_v2).encode(), [])
+    attention = attention_request.decode_request(json.dumps(for_v1).encode(), "json", {}, 2**20)
     for asked in (infer.inference, attention.inference):
         assert demo.run(demo.check(asked)).tensors["output"].shape == (1, 2, 6)
-    InferRequest.model_validate(INFER_EXAMPLE)
-    AttentionBody.model_validate(ATTENTION_EXAMPLE)
+    InferRequest.model_validate(for_v2)
+    AttentionBody.model_validate(for_v1)
 
 
-def test_paths_can_be_tried_with_the_demo(document: dict[str, Any]) -> None:
-    (name,) = document["paths"]["/v2/models/{name}"]["get"]["parameters"]
-    assert name["example"] == "demo"
+def test_paths_can_be_tried_with_a_model_that_is_served(document: dict[str, Any]) -> None:
+    name, version = document["paths"]["/v2/models/{name}/versions/{version}"]["get"]["parameters"]
+    assert (name["example"], version["example"]) == ("demo", "1")
 
 
-def test_it_is_made_once(settings: Settings) -> None:
+def test_of_several_models_the_example_names_one(
+    settings: Settings, demo: Model, limits: Limits
+) -> None:
+    other = Model(Path("/m/zebra/1"), AttentionSpec(8, 2), "cpu", open_nothing, limits)
+    document = describe(create_app(settings), serving(demo, other))
+    assert find_example(document, "/v1/attention")["model"] == "demo"
+
+
+def test_it_is_made_once_there_is_a_model(settings: Settings, demo: Model) -> None:
     app = create_app(settings)
-    assert describe(app) is describe(app)
+    empty = describe(app, serving())
+    assert "example" not in json.dumps(empty["paths"]["/v1/attention"])
+    assert describe(app, serving(demo)) is describe(app, serving(demo))

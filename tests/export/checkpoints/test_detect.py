@@ -11,7 +11,7 @@ from export.checkpoints.tensors import Tensors
 from export.errors import CheckpointError
 
 KNOWN = (
-    "MultiHeadAttention (W_q, W_k, W_v, fc_out); nn.MultiheadAttention (in_proj_weight, "
+    "MultiHeadAttention (W_q, W_k, W_v, fc_out or W_o); nn.MultiheadAttention (in_proj_weight, "
     "out_proj); BERT (attention.self.query, attention.output.dense)"
 )
 DECODER = (

@@ -19,7 +19,7 @@ def make_runtime(available: list[str], preload: Callable[[], None] = lambda: Non
 
 def test_an_onnxruntime_without_cuda_is_named() -> None:
     assert find_cuda_fault(make_runtime(BOTH[1:])) == (
-        "this onnxruntime has no CUDA (install 'limelight[gpu]' instead of [cpu])"
+        "this onnxruntime has no CUDA (install the extra 'gpu' instead of 'cpu')"
     )
 
 
@@ -39,8 +39,7 @@ def test_missing_libraries_are_named_as_onnxruntime_prints_them(
         print("Please follow https://onnxruntime.ai/docs/install/")  # noqa: T201
 
     assert find_cuda_fault(make_runtime(BOTH, preload)) == (
-        "CUDA libraries are missing (libcublasLt.so.12, libcudnn.so.9; 'limelight[gpu]' brings "
-        "them)"
+        "CUDA libraries are missing (libcublasLt.so.12, libcudnn.so.9; the extra 'gpu' brings them)"
     )
     assert capsys.readouterr().out == ""
 

@@ -65,9 +65,7 @@ def test_without_onnxruntime_the_start_says_what_to_install(
     install(monkeypatch)
     with pytest.raises(StartError) as caught:
         load_runtime()
-    assert str(caught.value) == (
-        "onnxruntime is not installed; pip install 'limelight[cpu]' or [gpu]"
-    )
+    assert str(caught.value) == ("onnxruntime is not installed; install the extra 'cpu' or 'gpu'")
 
 
 def test_with_both_the_start_says_what_to_remove(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +74,7 @@ def test_with_both_the_start_says_what_to_remove(monkeypatch: pytest.MonkeyPatch
         load_runtime()
     assert str(caught.value) == (
         "onnxruntime and onnxruntime-gpu are both installed and overwrite each other; "
-        "pip uninstall both, then install one: 'limelight[cpu]' or 'limelight[gpu]'"
+        "uninstall both, then install one extra, 'cpu' or 'gpu'"
     )
 
 
