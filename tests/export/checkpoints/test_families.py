@@ -88,11 +88,15 @@ def test_a_layer_of_torch_comes_back_as_torch_computes_it(
         torch.testing.assert_close(answer, wanted)
 
 
-def test_our_own_layer_comes_back_as_it_computes_itself(tmp_path: Path, open_weights: Open) -> None:
+@pytest.mark.parametrize("output", ["fc_out", "W_o"])
+def test_our_own_layer_comes_back_as_it_computes_itself(
+    output: str, tmp_path: Path, open_weights: Open
+) -> None:
     torch.manual_seed(4)
     layer = MultiHeadAttention(D, H, kdim=KDIM, vdim=VDIM).requires_grad_(False)
     tokens = draw_tokens(KDIM, VDIM)
-    path = save({f"net.1.{n}": t for n, t in layer.state_dict().items()}, tmp_path / "x.bin")
+    state = {n.replace("fc_out", output): t for n, t in layer.state_dict().items()}
+    path = save({f"net.1.{name}": tensor for name, tensor in state.items()}, tmp_path / "x.bin")
     answers = run_graph(open_weights(read_checkpoint(path, num_heads=H)), *tokens)
     for answer, wanted in zip(answers, layer(*tokens, return_weights=True), strict=True):
         torch.testing.assert_close(answer, wanted)
