@@ -42,29 +42,40 @@ def attend(
 
     Returns:
         The output ``[B, L, D]`` and the attention weights ``[B, H, L, S]``. A row that sees no
-        key attends to all keys equally.
+        key attends to all keys equally. What a key holds that no row of its item sees is of no
+        account, be it NaN.
     """
-    key = query if key is None else key
-    value = key if value is None else value
-    q = split_heads(project(query, weights.W_q, weights.b_q), weights.spec.num_heads)
-    k = split_heads(project(key, weights.W_k, weights.b_k), weights.spec.num_heads)
-    v = split_heads(project(value, weights.W_v, weights.b_v), weights.spec.num_heads)
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(weights.spec.d_k)  # [B, H, L, S]
-    visible = np.ones(scores.shape, bool)
+    spec = weights.spec
+    query = np.asarray(query, np.float64)
+    key = query if key is None else np.asarray(key, np.float64)
+    value = key if value is None else np.asarray(value, np.float64)
+    added = None if bias is None else with_four_axes(np.asarray(bias, np.float64))
+    visible = np.ones((query.shape[0], spec.num_heads, query.shape[1], key.shape[1]), bool)
     if mask is not None:
         visible &= with_four_axes(np.asarray(mask)) != 0
     if key_mask is not None:
         visible &= np.asarray(key_mask)[:, None, None, :] != 0
     if causal:
-        visible &= causal_visibility(scores.shape[-2], scores.shape[-1], causal)
-    if bias is not None:
-        added = with_four_axes(np.asarray(bias, np.float64))
+        visible &= causal_visibility(query.shape[1], key.shape[1], causal)
+    if added is not None:
         visible &= ~(added <= HIDING_BIAS)
+    counts = find_counting_keys(visible)[:, :, None]
+    q = split_heads(project(query, weights.W_q, weights.b_q), spec.num_heads)
+    k = split_heads(project(np.where(counts, key, 0), weights.W_k, weights.b_k), spec.num_heads)
+    v = split_heads(project(np.where(counts, value, 0), weights.W_v, weights.b_v), spec.num_heads)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(spec.d_k)  # [B, H, L, S]
+    if added is not None:
         scores = scores + np.where(added <= HIDING_BIAS, 0, added)
     attention = softmax_of_visible(scores, visible)
     mixed = (attention @ v).swapaxes(1, 2)  # [B, L, H, K]
     joined = mixed.reshape(*mixed.shape[:2], -1)
     return project(joined, weights.fc_out, weights.b_out), attention
+
+
+def find_counting_keys(visible: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``[B, S]``: keys that some row sees; all keys where a row sees none, and attends to all."""
+    has_blind_row: NDArray[np.bool_] = (~np.any(visible, axis=3, keepdims=True)).any(axis=(1, 2))
+    return np.asarray(np.any(visible, axis=(1, 2)) | has_blind_row)
 
 
 def project(tokens: ArrayLike, matrix: ArrayLike, offset: ArrayLike) -> Array:

@@ -46,14 +46,24 @@ def build_bias(hiding: Hiding, query_length: int, key_length: int) -> NDArray[np
         Attention does not broadcast the query axis.
     """
     visible = find_visible(hiding, query_length, key_length)
+    return add_hiding(hiding.bias, visible, query_length, key_length)
+
+
+def add_hiding(
+    bias: NDArray[np.float32] | None,
+    visible: NDArray[np.bool_] | None,
+    query_length: int,
+    key_length: int,
+) -> NDArray[np.float32]:
+    """The bias of `build_bias` for keys whose visibility is known."""
     shape = np.broadcast_shapes(
         (1, 1, query_length, key_length),
         (1,) if visible is None else visible.shape,
-        (1,) if hiding.bias is None else hiding.bias.shape,
+        (1,) if bias is None else bias.shape,
     )
     added = np.zeros(shape, np.float32)
-    if hiding.bias is not None:
-        np.copyto(added, hiding.bias)
+    if bias is not None:
+        np.copyto(added, bias)
     if visible is not None:
         sees_any = visible.any(axis=-1, keepdims=True)
         np.copyto(added, -np.inf, where=~visible)
@@ -81,3 +91,36 @@ def find_visible(hiding: Hiding, query_length: int, key_length: int) -> NDArray[
     for part in parts[1:]:
         visible = visible & part
     return visible
+
+
+def find_unseen(visible: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Keys that no query of their item sees, in any head; nothing where there are none.
+
+    In an item with a row that sees no key there are none either: that row attends to them all.
+
+    Args:
+        visible: bool ``[B or 1, H or 1, L or 1, S]``.
+
+    Returns:
+        Bool ``[B or 1, S]``.
+    """
+    has_blind_row: NDArray[np.bool_] = (~np.any(visible, axis=3, keepdims=True)).any(axis=(1, 2))
+    unseen: NDArray[np.bool_] = ~(np.any(visible, axis=(1, 2)) | has_blind_row)
+    return unseen if unseen.any() else None
+
+
+def clear_tokens(
+    tokens: NDArray[np.float32], unseen: NDArray[np.bool_] | None
+) -> NDArray[np.float32]:
+    """Set tokens that nobody sees to 0.
+
+    Their weight is 0, but 0 times infinity is NaN, and so is an infinite score less infinity:
+    what a client leaves in its padding must not reach the answer.
+
+    Args:
+        tokens: ``[B, S, any width]``.
+        unseen: bool ``[B or 1, S]``.
+    """
+    if unseen is None:
+        return tokens
+    return np.where(unseen[:, :, None], np.float32(0), tokens)

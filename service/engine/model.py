@@ -24,7 +24,7 @@ from model.contract import (
     AttentionSpec,
     GraphSpec,
 )
-from service.engine.masks import Hiding, build_bias
+from service.engine.masks import Hiding, add_hiding, clear_tokens, find_unseen, find_visible
 from service.engine.session import Provider, Session
 from service.engine.signature import Prepared, check_request
 from service.engine.sizes import Limits
@@ -80,8 +80,9 @@ class Model:
 
     def run(self, prepared: Prepared) -> Computed:
         """Compute the answer to one checked request; blocks the calling thread."""
-        graph = choose_graph(self.provider, prepared)
-        feeds = build_feeds(graph, prepared)
+        key_lengths = find_key_lengths(prepared)
+        graph = choose_graph(self.provider, prepared, key_lengths)
+        feeds = build_feeds(graph, prepared, key_lengths)
         results = self.open(graph).run(list(graph.outputs), feeds)
         tensors = dict(zip(graph.outputs, results, strict=True))
         if prepared.weights == "mean":
@@ -119,7 +120,9 @@ class Model:
             raise RuntimeError(f"model '{self.name}' gave {output.shape} at warm-up")
 
 
-def choose_graph(provider: Provider, prepared: Prepared) -> GraphSpec:
+def choose_graph(
+    provider: Provider, prepared: Prepared, key_lengths: NDArray[np.int64] | None
+) -> GraphSpec:
     """The graph that answers a request on a provider.
 
     On the CPU the Attention operator answers with and without weights: the decomposed graph's
@@ -128,7 +131,7 @@ def choose_graph(provider: Provider, prepared: Prepared) -> GraphSpec:
     """
     if prepared.weights != "none":
         return FUSED_WEIGHTS if provider == "cpu" else DECOMPOSED
-    if provider == "cuda" and find_key_lengths(prepared) is not None:
+    if provider == "cuda" and key_lengths is not None:
         return FUSED
     return FUSED_BIAS
 
@@ -145,17 +148,18 @@ def find_key_lengths(prepared: Prepared) -> NDArray[np.int64] | None:
     return lengths if is_prefix and lengths.all() else None
 
 
-def build_feeds(graph: GraphSpec, prepared: Prepared) -> dict[str, NDArray[Any]]:
+def build_feeds(
+    graph: GraphSpec, prepared: Prepared, key_lengths: NDArray[np.int64] | None
+) -> dict[str, NDArray[Any]]:
     """The inputs of `graph` by name."""
+    query_length, key_length = prepared.query.shape[1], prepared.key.shape[1]
+    visible = find_visible(prepared.hiding, query_length, key_length)
+    unseen = None if visible is None else find_unseen(visible)
     feeds: dict[str, NDArray[Any]] = {
         QUERY: prepared.query,
-        KEY: prepared.key,
-        VALUE: prepared.value,
+        KEY: clear_tokens(prepared.key, unseen),
+        VALUE: clear_tokens(prepared.value, unseen),
     }
-    if graph is FUSED:
-        lengths = find_key_lengths(prepared)
-        if lengths is None:
-            raise RuntimeError("the graph of key lengths was chosen for a request without them")
-        return feeds | {KEY_LENGTHS: lengths}
-    bias = build_bias(prepared.hiding, prepared.query.shape[1], prepared.key.shape[1])
-    return feeds | {BIAS: bias}
+    if graph is FUSED and key_lengths is not None:
+        return feeds | {KEY_LENGTHS: key_lengths}
+    return feeds | {BIAS: add_hiding(prepared.hiding.bias, visible, query_length, key_length)}

@@ -1,6 +1,7 @@
 """docs/contract.md names a test for everything that it says, and those tests exist."""
 
 import ast
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -11,10 +12,13 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contract.md").read_text()
 REFERENCE = re.compile(r"`([\w/]+\.py)::(\w+)`")
 BULLET = re.compile(r"^- .*(?:\n  .*)*", re.MULTILINE)
-ROW = re.compile(r"^\| .*\|$", re.MULTILINE)
-STATEMENTS = BULLET.findall(PAGE) + [
-    row for row in ROW.findall(PAGE) if not row.endswith(("| held by |", "| measured by |"))
+LINES = PAGE.splitlines()
+ROWS = [
+    row
+    for row, below in itertools.pairwise(LINES)
+    if row.startswith("| ") and not below.startswith("|---")
 ]
+STATEMENTS = BULLET.findall(PAGE) + ROWS
 
 
 def name_statement(text: str) -> str:

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.integration.demo import TOLERANCE, B, H, L, check_close, draw_bias, draw_tokens, expect
+from tests.integration.demo import TOLERANCE, B, H, L, check_same, draw_bias, draw_tokens, expect
 from tests.integration.demo import S as KEYS
 from tests.integration.doors import (
     ATTENTION,
@@ -103,18 +103,18 @@ def test_the_friendly_door_answers_tokens_or_says_what_to_send(client: httpx.Cli
     assert "-1e30" in response.json()["error"]
 
 
-def test_hidden_nan_is_still_an_answer(client: httpx.Client) -> None:
-    """A hidden key has weight 0, and 0 times NaN is NaN: no error, and no other item."""
-    tensors = with_nan(value=np.nan)
-    mask = np.ones((B, 1, 1, KEYS), bool)
-    mask[:, :, :, BAD_ROW] = False
-    got = ask(client, "v1-npz", tensors | {"mask": mask}, format="npz")
-    others = [item for item in range(B) if item != BAD_ITEM]
-    right = expect(TENSORS | {"mask": mask})
-    check_close(
-        {name: array[others] for name, array in got.items()},
-        {name: array[others] for name, array in right.items()},
-    )
+@pytest.mark.parametrize("wild", [np.nan, np.inf, -np.inf, np.finfo(np.float32).max])
+@pytest.mark.parametrize("weights", ["none", "per_head"])
+def test_what_nobody_sees_may_be_nan(client: httpx.Client, wild: float, weights: str) -> None:
+    """A hidden key has weight 0, and 0 times NaN is NaN: so it is cleared before it counts."""
+    tensors = {name: array.copy() for name, array in TENSORS.items()}
+    for name in ("key", "value"):
+        tensors[name][:, -2:] = wild
+    key_mask = np.arange(KEYS) < KEYS - 2
+    tensors["key_mask"] = np.broadcast_to(key_mask, (B, KEYS))
+    got = ask(client, "v1-npz", tensors, weights=weights)
+    calm = TENSORS | {"key_mask": tensors["key_mask"]}
+    check_same(got, ask(client, "v1-npz", calm, weights=weights))
 
 
 def test_npz_is_the_media_type_of_an_npz_answer(client: httpx.Client) -> None:

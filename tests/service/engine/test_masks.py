@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from model.contract import AttentionSpec
 from model.reference import attend
 from model.weights import Weights
-from service.engine.masks import Hiding, build_bias
+from service.engine.masks import Hiding, build_bias, clear_tokens, find_unseen
 from service.inference import Causal
 
 B, H, L, S, D = 4, 3, 5, 7, 6
@@ -186,3 +186,25 @@ def test_hiding_adds_up_as_sets_and_not_as_numbers() -> None:
     added = np.where(mask, 0, LOWEST).astype(np.float32)
     found = build_bias(Hiding(mask=mask, bias=added, causal="top_left"), L, S)
     assert set(np.unique(found)) == {-np.inf, 0}
+
+
+def test_keys_are_unseen_where_all_rows_see_another() -> None:
+    visible = np.ones((3, 1, 2, 4), bool)
+    visible[0, :, :, 3] = False  # seen by no row of item 0
+    visible[1, :, 0, 3] = False  # by one row of item 1
+    visible[2, :, :, 3] = False  # by none of item 2, but its row 1 sees nothing at all
+    visible[2, :, 1] = False
+    unseen = find_unseen(visible)
+    assert unseen is not None
+    assert unseen.tolist() == [[False, False, False, True], [False] * 4, [False] * 4]
+    assert find_unseen(visible[1:]) is None
+
+
+def test_tokens_that_nobody_sees_are_cleared_and_no_others() -> None:
+    tokens = np.full((2, 3, 5), np.nan, np.float32)
+    unseen = np.array([[False, True, False], [True, False, False]])
+    cleared = clear_tokens(tokens, unseen)
+    assert cleared.dtype == np.float32
+    assert (np.isnan(cleared).all(axis=-1) == ~unseen).all()
+    assert not cleared[unseen].any()
+    assert clear_tokens(tokens, None) is tokens

@@ -21,7 +21,7 @@ from model.contract import (
 from model.reference import attend
 from model.weights import Weights
 from service.engine.masks import Hiding
-from service.engine.model import Model, build_feeds, choose_graph, find_key_lengths
+from service.engine.model import Model, choose_graph, find_key_lengths
 from service.engine.session import Provider
 from service.engine.signature import Prepared
 from service.engine.sizes import Limits
@@ -96,7 +96,8 @@ def prepare(hiding: Hiding | None = None, weights: WeightsForm = "none") -> Prep
 def test_the_graph_depends_on_the_provider_and_the_weights(
     provider: Provider, weights: WeightsForm, graph: GraphSpec
 ) -> None:
-    assert choose_graph(provider, prepare(weights=weights)) is graph
+    prepared = prepare(weights=weights)
+    assert choose_graph(provider, prepared, find_key_lengths(prepared)) is graph
 
 
 HIDINGS = {
@@ -111,8 +112,8 @@ HIDINGS = {
 
 @pytest.mark.parametrize("hiding", HIDINGS.values(), ids=HIDINGS)
 def test_on_cuda_key_lengths_answer_nothing_else_that_hides(hiding: Hiding) -> None:
-    assert choose_graph("cuda", prepare(hiding)) is FUSED_BIAS
     assert find_key_lengths(prepare(hiding)) is None
+    assert choose_graph("cuda", prepare(hiding), None) is FUSED_BIAS
 
 
 def test_a_prefix_of_real_keys_becomes_key_lengths() -> None:
@@ -121,8 +122,8 @@ def test_a_prefix_of_real_keys_becomes_key_lengths() -> None:
     assert lengths is not None
     assert lengths.dtype == np.int64
     assert lengths.tolist() == [7, 1, 4, 6]
-    assert choose_graph("cuda", prepared) is FUSED
-    assert choose_graph("cpu", prepared) is FUSED_BIAS
+    assert choose_graph("cuda", prepared, lengths) is FUSED
+    assert choose_graph("cpu", prepared, lengths) is FUSED_BIAS
 
 
 def test_without_hiding_all_keys_count() -> None:
@@ -148,11 +149,6 @@ def test_on_cuda_the_decomposed_graph_answers_with_weights(weights: WeightsForm)
     assert opener.sessions["model"].feeds[0]["bias"].shape == (1, 1, L, S)
     wanted = (B, H, L, S) if weights == "per_head" else (B, L, S)
     assert computed.tensors["attention_weights"].shape == wanted
-
-
-def test_key_lengths_are_never_fed_to_a_request_without_them() -> None:
-    with pytest.raises(RuntimeError):
-        build_feeds(FUSED, prepare(HIDINGS["causal"]))
 
 
 def test_a_model_is_named_by_its_directories() -> None:
