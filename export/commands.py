@@ -44,7 +44,7 @@ def export_random(
 ) -> None:
     """Export a layer with random weights, to try the server or to measure it."""
     try:
-        spec = AttentionSpec(d_model, num_heads, kdim or d_model, vdim or d_model)
+        spec = AttentionSpec(d_model, num_heads, kdim, vdim)
     except ValueError as error:
         raise ExportError(f"{error}; change --d-model or --num-heads") from None
     export_weights(lambda: Weights.random(spec, seed), name, models)

@@ -12,6 +12,7 @@ from export.graphs import trace_graph
 from export.onnx_file import tidy_graph, write_graphs
 from export.repository import write_json, write_manifest, write_version
 from export.verify import (
+    SIZE_NAMES,
     SIZES,
     TOLERANCE,
     largest_error,
@@ -20,7 +21,7 @@ from export.verify import (
     verify_layer,
 )
 from model.attention import MultiHeadAttention
-from model.contract import GRAPHS, VERIFICATION_FILE
+from model.contract import DECOMPOSED, GRAPHS, VERIFICATION_FILE
 
 
 def export_module(
@@ -45,7 +46,8 @@ def export_module(
     Raises:
         TypeError: if `module` is of another class.
         ValueError: if a weight holds NaN or an infinity, or the layer adds keys of its own.
-        RepositoryError: if the name is unfit, or the model exists with other sizes.
+        RepositoryError: if the name is unfit, `models` is not a directory, or the model exists
+            with other sizes.
         VerificationError: if the layer or a graph misses the tolerance.
     """
     layer = to_layer(module)
@@ -74,7 +76,8 @@ def write_files(layer: MultiHeadAttention, directory: Path, on_step: Callable[[s
     record = {
         "versions": read_versions(),
         "attention": layer.spec.to_properties(),
-        "sizes": [list(sizes) for sizes in SIZES],
+        "sizes": [dict(zip(SIZE_NAMES, sizes, strict=True)) for sizes in SIZES],
+        "hidings": list(errors[DECOMPOSED.name]),
         "tolerance": TOLERANCE,
         "largest_error": errors,
     }

@@ -20,6 +20,7 @@ from model.contract import (
     KEY,
     MANIFEST_FILE,
     MANIFEST_FORMAT,
+    MODEL_NAME,
     OUTPUT,
     QUERY,
     VALUE,
@@ -27,7 +28,6 @@ from model.contract import (
     AttentionSpec,
 )
 
-MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 MAX_BATCH_SIZE = 256
 
 
@@ -38,7 +38,7 @@ def check_name(name: str) -> None:
         RepositoryError: if `name` holds anything but letters, digits, '_', '.' and '-', starts
             with '.' or '-', or is 'stats', which is a path of the protocol.
     """
-    if not MODEL_NAME.fullmatch(name) or name == "stats":
+    if not MODEL_NAME.fullmatch(name):
         raise RepositoryError(
             f"model name is {name!r}, expected letters, digits, '_', '.' and '-', "
             "not starting with '.' or '-', and not 'stats'"
@@ -63,9 +63,15 @@ def write_version(
         The directory of the version.
 
     Raises:
-        RepositoryError: if the name is unfit, or the model exists with other sizes.
+        RepositoryError: if the name is unfit, `models` is not a directory, or the model exists
+            with other sizes.
     """
     check_name(name)
+    if models.exists() and not models.is_dir():
+        raise RepositoryError(
+            f"'{models}' is not a directory, expected the directory of models; choose another "
+            "--models or remove it"
+        )
     check_same_sizes(models / name, spec)
     with made_directory(models):
         # Beside its place: the rename stays within one file system, and servers skip dot names.
@@ -112,7 +118,12 @@ def check_same_sizes(model: Path, spec: AttentionSpec) -> None:
 
 
 def place_version(version: Path, model: Path, spec: AttentionSpec) -> Path:
-    """Move a finished version under its model, taking the next free number."""
+    """Move a finished version under its model, taking the next free number.
+
+    Raises:
+        RepositoryError: if the model has appeared meanwhile with other sizes.
+        OSError: if another export takes the same number at the same moment.
+    """
     if model.exists():
         check_same_sizes(model, spec)  # again: another export may have ended meanwhile
         number = max(versions_of(model), default=0) + 1

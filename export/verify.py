@@ -44,7 +44,10 @@ SIZES = (
     (2, 100, 31),
     (1, 256, 256),
 )
-"""Batch size, query length, key length; none is the size of the traced example."""
+"""What `SIZE_NAMES` says, in its order; none is the size of the traced example."""
+
+SIZE_NAMES = ("batch_size", "query_length", "key_length")
+"""As the record of the verification calls them."""
 
 Array = NDArray[np.float32]
 Report = dict[str, dict[str, dict[str, float]]]

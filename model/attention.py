@@ -23,7 +23,7 @@ class MultiHeadAttention(nn.Module):
         dropout: share of the attention weights set to zero while training.
 
     Raises:
-        ValueError: if `num_heads` does not divide `d_model`.
+        ValueError: if a size is not positive or `num_heads` does not divide `d_model`.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class MultiHeadAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.spec = AttentionSpec(d_model, num_heads, kdim or d_model, vdim or d_model)
+        self.spec = AttentionSpec(d_model, num_heads, kdim, vdim)
         self.d_model = d_model
         self.num_heads = num_heads
         self.d_k = self.spec.d_k
@@ -84,8 +84,9 @@ class MultiHeadAttention(nn.Module):
             query: ``[B, L, D]``.
             key: ``[B, S, kdim]``.
             value: ``[B, S, vdim]``.
-            mask: broadcastable to ``[B, H, L, S]``, of any dtype; 0 hides a key from a query.
-                A query that sees no key attends to all keys equally.
+            mask: of any dtype; 0 hides a key from a query. Its axes are ``[B, H, L, S]``,
+                ``[B, L, S]`` or ``[L, S]``, and each may be 1: a third axis is the batch, not
+                the head. A query that sees no key attends to all keys equally.
             return_weights: also return the attention weights.
 
         Returns:
@@ -123,10 +124,14 @@ class MultiHeadAttention(nn.Module):
         """
         scores = self.scaled_scores(query, key)
         if mask is not None:
+            if mask.ndim == 3:
+                mask = mask.unsqueeze(1)
+            # Expanded, since masked_fill would also stretch the scores to a larger mask.
+            hidden = (mask == 0).expand_as(scores)
             # The lowest number rather than -1e9: scores below -1e9 must not beat a hidden key,
             # and -1e9 does not exist in half precision. Finite, so a row without any visible
             # key becomes uniform and not NaN.
-            scores = scores.masked_fill(mask == 0, torch.finfo(scores.dtype).min)
+            scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
         return self.mix(scores, value)
 
     def scaled_scores(self, query: Tensor, key: Tensor) -> Tensor:
@@ -142,7 +147,11 @@ class MultiHeadAttention(nn.Module):
         return self.dropout(weights) @ value, weights
 
     def to_weights(self) -> Weights:
-        """A copy of the numbers as float32 arrays; zeros for the biases of a layer without."""
+        """A copy of the numbers as float32 arrays; zeros for the biases of a layer without.
+
+        Raises:
+            ValueError: if one of them is NaN or an infinity.
+        """
         shapes = expected_shapes(self.spec)
         arrays = {}
         for name, field in STATE_NAMES.items():
@@ -181,10 +190,16 @@ class MultiHeadAttention(nn.Module):
             ValueError: if `source` was made with ``add_bias_kv`` or ``add_zero_attn``, which
                 add keys that this layer does not have.
         """
-        if source.bias_k is not None or source.bias_v is not None:
-            raise ValueError("nn.MultiheadAttention with add_bias_kv=True has an extra key")
-        if source.add_zero_attn:
-            raise ValueError("nn.MultiheadAttention with add_zero_attn=True has an extra key")
+        has_bias_kv = source.bias_k is not None or source.bias_v is not None
+        for option, is_set in (
+            ("add_bias_kv", has_bias_kv),
+            ("add_zero_attn", source.add_zero_attn),
+        ):
+            if is_set:
+                raise ValueError(
+                    f"nn.MultiheadAttention with {option}=True has an extra key, which the served "
+                    f"layer does not; train and export it with {option}=False"
+                )
         layer = cls(
             source.embed_dim,
             source.num_heads,

@@ -9,6 +9,7 @@ Shapes in this project are written with these letters:
     S  key length            K  d_k = D / H, width of one head
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
@@ -29,13 +30,20 @@ WEIGHTS_FILE: Final = "weights.bin"
 CONFIG_FILE: Final = "config.pbtxt"
 MANIFEST_FORMAT: Final = 1
 
-NO_KEY_SCORE: Final = -1e30
+MODEL_NAME: Final = re.compile(r"(?!stats\Z)[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Matches, by `fullmatch`, the names that a model may have: every client can put them into a URL
+unescaped, and none hides a path of the protocol, as `/v2/models/stats` is one."""
+
+HIDING_BIAS: Final = -1e30
+"""A bias at or below it hides its key, as -inf and float32's lowest number do."""
+
+NO_KEY_SCORE: Final = HIDING_BIAS
 """Bias of every key of a row that sees none: the softmax is then exactly uniform for scores up
 to 1e22, where the formula's -1e9 would let the scores through. Rows that see a key hide the
 others with -inf. (float32's lowest number is special to onnxruntime's Attention: a zero row.)"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class AttentionSpec:
     """Sizes of one attention layer.
 
@@ -51,19 +59,24 @@ class AttentionSpec:
 
     d_model: int
     num_heads: int
-    kdim: int = 0
-    vdim: int = 0
+    kdim: int
+    vdim: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kdim", self.kdim or self.d_model)
-        object.__setattr__(self, "vdim", self.vdim or self.d_model)
-        for name in ("d_model", "num_heads", "kdim", "vdim"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected a positive number")
-        if self.d_model % self.num_heads:
-            raise ValueError(
-                f"d_model ({self.d_model}) must be a multiple of num_heads ({self.num_heads})"
-            )
+    def __init__(
+        self, d_model: int, num_heads: int, kdim: int | None = None, vdim: int | None = None
+    ) -> None:
+        sizes = {
+            "d_model": d_model,
+            "num_heads": num_heads,
+            "kdim": d_model if kdim is None else kdim,
+            "vdim": d_model if vdim is None else vdim,
+        }
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"{name} is {size}, expected a positive number")
+            object.__setattr__(self, name, size)
+        if d_model % num_heads:
+            raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads})")
 
     @property
     def d_k(self) -> int:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from model.contract import HIDING_BIAS
 from model.weights import Weights
 
 Array = NDArray[np.float64]
-HIDING_BIAS = -1e30
 
 
 def attend(

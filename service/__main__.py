@@ -13,6 +13,7 @@ from service.banner import render_banner
 from service.connection import Connection
 from service.errors import StartError
 from service.logs import configure_logging
+from service.server import Server
 from service.settings import Settings, SettingsError
 from service.state import State
 
@@ -47,17 +48,20 @@ def serve(settings: Settings) -> None:
         failures.append(reason)
         server.should_exit = True
 
-    server = uvicorn.Server(
+    app = create_app(settings, on_ready, on_failure)
+    server = Server(
         uvicorn.Config(
-            create_app(settings, on_ready, on_failure),
+            app,
             loop="uvloop",
             http=Connection,
+            ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_graceful_shutdown=settings.shutdown_timeout_s,
-        )
+        ),
+        on_stop=app.state.service.stop,
     )
     # uvicorn raises the signal again after its shutdown: with the default handler behind it the
     # exit code would be 143. With its own, a signal that comes before it listens counts too.

@@ -1,20 +1,24 @@
 """One request from body to answer, without HTTP: what the doors have in common."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from service.engine.model import Model
 from service.engine.signature import Prepared
-from service.errors import ServiceError
+from service.errors import InvalidRequestError, ServiceError
 from service.inference import Answer
 from service.protocol import attention_request, v2_request
 from service.protocol.attention_request import AttentionRequest
 from service.protocol.forms import Form
 from service.protocol.v2_request import V2Request
 from service.state import State
+
+Encoded = tuple[bytes, dict[str, str]]
+ADDED_AXIS: Final = "shapes and positions count the batch axis of 1 that was added to your tensors"
+NO_MODEL: Final = ""  # label of requests that were refused before their model was known
 
 
 async def answer_v2(
@@ -27,7 +31,7 @@ async def answer_v2(
     """
 
     def prepare() -> tuple[V2Request, Prepared]:
-        with counted_errors(state, model):
+        with counted_errors(state, model.name, model.version):
             asked = v2_request.decode_request(body, header_lengths)
             return asked, model.check(asked.inference)
 
@@ -46,13 +50,30 @@ async def answer_attention(
     max_bytes = state.settings.max_request_bytes
 
     def prepare() -> tuple[AttentionRequest, Model, Prepared]:
-        asked = attention_request.decode_request(body, form, options, max_bytes)
-        model = find_model(state, asked)
-        with counted_errors(state, model):
-            return asked, model, model.check(asked.inference)
+        with counted_errors(state, NO_MODEL, NO_MODEL):
+            asked = attention_request.decode_request(body, form, options, max_bytes)
+            model = find_model(state, asked)
+        with counted_errors(state, model.name, model.version):
+            return asked, model, check_as_sent(model, asked)
 
-    asked, model, prepared = await state.offload(prepare, len(body))
+    # A small archive may hold large arrays.
+    size_bytes = max_bytes if form == "npz" else len(body)
+    asked, model, prepared = await state.offload(prepare, size_bytes)
     return asked, await compute(state, model, prepared)
+
+
+def check_as_sent(model: Model, asked: AttentionRequest) -> Prepared:
+    """Hold a request against the tensor contract; say so where shapes are not as they were sent.
+
+    Raises:
+        ServiceError: if the model does not take it.
+    """
+    try:
+        return model.check(asked.inference)
+    except InvalidRequestError as error:
+        if asked.batched:
+            raise
+        raise InvalidRequestError(f"{error} ({ADDED_AXIS})") from None
 
 
 def find_model(state: State, asked: AttentionRequest) -> Model:
@@ -67,28 +88,16 @@ def find_model(state: State, asked: AttentionRequest) -> Model:
     return state.repository.get(asked.model, asked.version)
 
 
-@contextmanager
-def counted_errors(state: State, model: Model) -> Iterator[None]:
-    """Count an error of a request to `model`, and pass it on."""
-    try:
-        yield
-    except Exception as error:
-        status = error.status if isinstance(error, ServiceError) else ServiceError.status
-        state.metrics.count_error(model, status)
-        raise
-
-
 async def compute(state: State, model: Model, prepared: Prepared) -> Answer:
-    """Queue a checked request, wait for its answer, and count it.
+    """Queue a checked request, and wait for its answer.
 
     Raises:
         ServiceError: if the queue is full.
     """
-    started_s = time.perf_counter()
-    with counted_errors(state, model):
+    with counted_errors(state, model.name, model.version):
         timed = await state.scheduler.submit(partial(model.run, prepared), prepared.size_bytes)
     computed = timed.result
-    answer = Answer(
+    return Answer(
         computed.tensors,
         computed.graph,
         model.name,
@@ -96,5 +105,28 @@ async def compute(state: State, model: Model, prepared: Prepared) -> Answer:
         timed.queue_ms,
         timed.compute_ms,
     )
-    state.metrics.count_answer(answer, time.perf_counter() - started_s)
-    return answer
+
+
+async def encode(state: State, answer: Answer, write: Callable[[], Encoded]) -> Encoded:
+    """Write an answer, and count how the request ended.
+
+    Raises:
+        ServiceError: if the answer cannot be written in the form that was asked for.
+    """
+    started_s = time.perf_counter()
+    with counted_errors(state, answer.model, answer.version):
+        encoded = await state.offload(write, answer.size_bytes)
+    written_s = time.perf_counter() - started_s
+    state.metrics.count_answer(answer, written_s + (answer.queue_ms + answer.compute_ms) / 1000)
+    return encoded
+
+
+@contextmanager
+def counted_errors(state: State, model: str, version: str) -> Iterator[None]:
+    """Count an error of a request to a model that is served, and pass it on."""
+    try:
+        yield
+    except Exception as error:
+        status = error.status if isinstance(error, ServiceError) else ServiceError.status
+        state.metrics.count_error(model, version, status)
+        raise

@@ -6,14 +6,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
+from service.cutoff import Cutoff
 from service.errors import ServiceError, StartError
 from service.openapi import TITLE, describe
+from service.replies import render_error
 from service.request_id import HEADER, RequestId
 from service.routes import attention, documents, health, infer, models
 from service.settings import Settings
@@ -56,6 +57,7 @@ def create_app(
     app.state.service = state
     add_routes(app)
     add_error_handlers(app)
+    app.add_middleware(Cutoff)
     app.add_middleware(RequestId)
     app.openapi = lambda: describe(app, state.repository)  # type: ignore[method-assign] # FastAPI documents this way
     return app
@@ -73,8 +75,9 @@ async def load(
             log.exception("the models could not be loaded")
         on_failure(str(error) or type(error).__name__)
         return
-    state.phase = "ready"
-    on_ready(state)
+    if state.phase == "starting":  # and was not told to stop meanwhile
+        state.phase = "ready"
+        on_ready(state)
 
 
 def add_routes(app: FastAPI) -> None:
@@ -110,10 +113,3 @@ def add_error_handlers(app: FastAPI) -> None:
     async def answer_fault(request: Request, _: Exception) -> Response:
         headers = {HEADER: request.state.request_id}
         return render_error("the server failed; its log says why", 500, headers)
-
-
-def render_error(text: str, status: int, headers: dict[str, str]) -> Response:
-    """The error body of the Open Inference Protocol; its Content-Type has no parameters."""
-    # A name that a client escaped by halves ("\\ud800") cannot be written as UTF-8.
-    body = orjson.dumps({"error": text.encode(errors="backslashreplace").decode()})
-    return Response(body, status, headers | {"Content-Type": "application/json"})

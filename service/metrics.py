@@ -41,7 +41,7 @@ class Metrics:
         )
         self._queue = self._histogram("queue", "Time spent waiting for a thread.")
         self._compute = self._histogram("compute", "Time spent computing.")
-        self._total = self._histogram("total", "Time from the decoded request to the answer.")
+        self._total = self._histogram("total", "Time to wait, compute and write the answer.")
 
     def _histogram(self, name: str, text: str) -> Histogram:
         return Histogram(
@@ -64,9 +64,9 @@ class Metrics:
         self._compute.labels(*labels).observe(answer.compute_ms / 1000)
         self._total.labels(*labels).observe(total_s)
 
-    def count_error(self, model: Model, status: int) -> None:
-        """Count a request to a served model that ended in an error."""
-        self._requests.labels(model.name, model.version, str(status)).inc()
+    def count_error(self, model: str, version: str, status: int) -> None:
+        """Count a request to a model that is served, or to none, that ended in an error."""
+        self._requests.labels(model, version, str(status)).inc()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""

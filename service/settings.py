@@ -30,6 +30,7 @@ class Settings(BaseSettings):
         frozen=True,
         use_attribute_docstrings=True,
         extra="forbid",
+        env_ignore_empty=True,
         cli_kebab_case=True,
         cli_implicit_flags=True,
         cli_hide_none_type=True,
@@ -74,7 +75,7 @@ class Settings(BaseSettings):
     max_score_bytes: PositiveInt = 1024 * MIB
     """Largest score matrix of one request: 4 bytes for each item, head, query and key."""
 
-    max_output_bytes: PositiveInt = 512 * MIB
+    max_output_bytes: PositiveInt = 128 * MIB
     """Largest answer: 4 bytes for each number of the output and of the weights asked for."""
 
     max_queue_requests: PositiveInt = 256

@@ -5,9 +5,7 @@ import importlib.metadata
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Literal, TypeVar
-
-from fastapi import Depends, Request
+from typing import Literal, TypeVar
 
 from service.engine.machine import count_cores
 from service.engine.model import Model
@@ -105,16 +103,12 @@ class State:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._decoders, work)
 
+    def stop(self) -> None:
+        """Take no more work; what was taken is finished."""
+        self.phase = "stopping"
+
     def close(self) -> None:
         """Finish what waits and end the threads; blocks."""
-        self.phase = "stopping"
+        self.stop()
         self.scheduler.close()
         self._decoders.shutdown()
-
-
-def _state(request: Request) -> State:
-    state: State = request.app.state.service
-    return state
-
-
-StateDep = Annotated[State, Depends(_state)]

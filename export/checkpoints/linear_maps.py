@@ -1,6 +1,7 @@
 """Layers that keep four ``nn.Linear`` under names of their own."""
 
 from export.checkpoints.config import Config
+from export.checkpoints.plain import check_plain
 from export.checkpoints.tensors import Tensors
 from model.weights import Weights
 
@@ -19,12 +20,12 @@ def read_linear_maps(
         output: of ``[D, D]``.
 
     Raises:
-        CheckpointError: if a tensor is missing or unfit, or the number of heads is.
+        CheckpointError: if a tensor is missing, unfit or unknown, or the number of heads is unfit.
     """
     d_model, _ = tensors.read_shape(f"{output}.weight")
     _, kdim = tensors.read_shape(f"{key}.weight")
     _, vdim = tensors.read_shape(f"{value}.weight")
-    return Weights(
+    weights = Weights(
         spec=config.make_spec(d_model, kdim, vdim),
         W_q=tensors.read(f"{query}.weight", d_model, d_model),
         b_q=tensors.read_or_zeros(f"{query}.bias", d_model),
@@ -35,3 +36,6 @@ def read_linear_maps(
         fc_out=tensors.read(f"{output}.weight", d_model, d_model),
         b_out=tensors.read_or_zeros(f"{output}.bias", d_model),
     )
+    maps = (query, key, value, output)
+    check_plain(tensors, [f"{name}.{part}" for name in maps for part in ("weight", "bias")])
+    return weights

@@ -36,6 +36,11 @@ class Tensors:
         """The same tensors, asked for by their names within `layer`; "" is the whole file."""
         return replace(self, prefix=f"{layer}." if layer else "")
 
+    def list_names(self) -> list[str]:
+        """Names within the layer, sorted."""
+        below = (name for name in self.names if name.startswith(self.prefix))
+        return sorted(name.removeprefix(self.prefix) for name in below)
+
     def __contains__(self, name: str) -> bool:
         return self.prefix + name in self.names
 

@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from export.checkpoints.config import Config
 from export.checkpoints.family import Family, find_prefixes
+from export.checkpoints.plain import check_plain
 from export.checkpoints.tensors import Tensors
 from export.errors import CheckpointError
 from model.contract import AttentionSpec
 from model.weights import Weights
 
 SEPARATE = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+OTHERS = ("in_proj_bias", "out_proj.weight", "out_proj.bias")
 EXTRA_KEYS = ("bias_k", "bias_v")
 
 
@@ -27,7 +29,7 @@ def read(tensors: Tensors, config: Config, layer: str) -> Weights:
     ``add_zero_attn`` leaves no trace in a checkpoint, so it cannot be refused here.
 
     Raises:
-        CheckpointError: if a tensor is missing or unfit, or ``add_bias_kv`` was set.
+        CheckpointError: if a tensor is missing, unfit or unknown, or ``add_bias_kv`` was set.
     """
     tensors = tensors.below(layer)
     check_no_extra_key(tensors)
@@ -35,7 +37,7 @@ def read(tensors: Tensors, config: Config, layer: str) -> Weights:
     d_model = spec.d_model
     W_q, W_k, W_v = read_matrices(tensors, spec)
     b_q, b_k, b_v = np.split(tensors.read_or_zeros("in_proj_bias", 3 * d_model), 3)
-    return Weights(
+    weights = Weights(
         spec,
         W_q=W_q,
         b_q=b_q,
@@ -46,6 +48,9 @@ def read(tensors: Tensors, config: Config, layer: str) -> Weights:
         fc_out=tensors.read("out_proj.weight", d_model, d_model),
         b_out=tensors.read_or_zeros("out_proj.bias", d_model),
     )
+    matrices = ("in_proj_weight",) if "in_proj_weight" in tensors else SEPARATE
+    check_plain(tensors, (*matrices, *OTHERS))
+    return weights
 
 
 def check_no_extra_key(tensors: Tensors) -> None:

@@ -82,14 +82,22 @@ class Manifest(BaseModel):
         Raises:
             ManifestError: naming the first file that differs, is missing or is not plain.
         """
-        for name, entry in self.files.items():
-            if Path(name).name != name:
-                raise ManifestError(f"{MANIFEST_FILE} lists {name!r}, expected a plain file name")
-            path = directory / name
-            if not path.is_file():
-                raise ManifestError(f"{name} is missing")
-            if path.stat().st_size != entry.bytes or hash_file(path) != entry.sha256:
-                raise ManifestError(f"{name} differs from its entry in {MANIFEST_FILE}")
+        for name in self.files:
+            self.check_file(directory, name)
+
+    def check_file(self, directory: Path, name: str) -> None:
+        """Compare one file with its size and hash.
+
+        Raises:
+            ManifestError: if it differs, is missing or is not plain.
+        """
+        entry, path = self.files[name], directory / name
+        if Path(name).name != name:
+            raise ManifestError(f"{MANIFEST_FILE} lists {name!r}, expected a plain file name")
+        if not path.is_file():
+            raise ManifestError(f"{name} is missing")
+        if path.stat().st_size != entry.bytes or hash_file(path) != entry.sha256:
+            raise ManifestError(f"{name} differs from its entry in {MANIFEST_FILE}")
 
 
 def hash_file(path: Path) -> str:

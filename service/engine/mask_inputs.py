@@ -105,7 +105,12 @@ def give_four_axes(name: str, array: NDArray[Any], sizes: Sizes) -> NDArray[Any]
 def explain_shape(shape: tuple[int, ...], sizes: Sizes) -> str:
     """What was expected of a mask or bias, with the way out of two common mistakes."""
     batch, heads, length, keys = astuple(sizes)
-    if len(shape) == 3 and shape[0] == batch * heads:
+    if (
+        len(shape) == 3
+        and shape[0] == batch * heads
+        and shape[1] in (1, length)
+        and shape[2] == keys
+    ):
         return (
             f"one row for each item and head: reshape it to [{batch}, {heads}, {shape[1]}, "
             f"{shape[2]}]"

@@ -1,11 +1,12 @@
 """The models that are served, found in a directory and loaded from it."""
 
 import re
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Final, Literal
 
-from model.contract import FUSED_BIAS, MANIFEST_FILE
+from model.contract import FUSED_BIAS, MANIFEST_FILE, WEIGHTS_FILE
 from service.engine.manifest import Manifest, ManifestError
 from service.engine.model import Model
 from service.engine.session import (
@@ -16,7 +17,7 @@ from service.engine.session import (
     open_session,
 )
 from service.engine.sizes import Limits
-from service.errors import NotFoundError, StartError
+from service.errors import NotFoundError, ServiceError, StartError
 
 MODEL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 VERSION: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -155,7 +156,7 @@ class Loader:
         except ManifestError as error:
             raise StartError(f"model {directory.parent.name}/{directory.name}: {error}") from None
         provider = self._choose(directory)
-        model = Model(directory, spec, provider, self._open, self._limits)
+        model = Model(directory, spec, provider, partial(self._open, manifest), self._limits)
         model.warm_up()
         return model
 
@@ -168,7 +169,16 @@ class Loader:
             )
         return self._provider
 
-    def _open(self, path: Path) -> Session:
+    def _open(self, manifest: Manifest, path: Path) -> Session:
         if self._runtime is None or self._provider is None:
             raise RuntimeError("a graph was opened before its version was loaded")
+        # Some graphs are opened long after the version was checked: other weights by then would
+        # answer requests for weights with another layer.
+        try:
+            for name in (path.name, WEIGHTS_FILE):
+                manifest.check_file(path.parent, name)
+        except ManifestError as error:
+            raise ServiceError(
+                f"the model changed on the disk since it was loaded ({error}); restart the server"
+            ) from None
         return open_session(self._runtime, path, self._provider, self._intra_op_threads)

@@ -129,7 +129,7 @@ class Scheduler:
         job = self._take()
         if job is None:
             return False
-        # A client that left has cancelled its future: compute nothing for it.
+        # Nobody waits for a cancelled future: compute nothing for it.
         if not job.future.cancelled():
             run_job(job)
         return True

@@ -139,5 +139,6 @@ def check_batch_size(name: str, array: NDArray[Any], query: NDArray[Any]) -> Non
     """
     if array.shape[0] != query.shape[0]:
         raise InvalidRequestError(
-            f"input '{name}' has batch size {array.shape[0]}, expected {query.shape[0]} as query"
+            f"input '{name}' has batch size {array.shape[0]}, expected {query.shape[0]} as query; "
+            "tensors are [batch_size, length, width]"
         )

@@ -31,7 +31,7 @@ class Limits:
     max_batch_size: int
     max_tokens: int
     max_score_bytes: int
-    max_output_bytes: int = 512 * 2**20
+    max_output_bytes: int
 
 
 def check_limits(limits: Limits, sizes: Sizes) -> None:

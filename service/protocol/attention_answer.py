@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import orjson
 from numpy.typing import NDArray
 
@@ -53,5 +54,5 @@ def encode_json(arrays: dict[str, NDArray[Any]], notes: dict[str, Any]) -> bytes
     """
     for name, array in arrays.items():
         check_finite(name, array)
-    contiguous = {name: array.copy(order="C") for name, array in arrays.items()}
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return orjson.dumps({**notes, **contiguous}, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from model.contract import BIAS
 from service.datatypes import name_datatype
 from service.errors import InvalidRequestError
 
@@ -25,6 +26,8 @@ def convert_floats(name: str, array: NDArray[Any], converted: dict[str, str]) ->
     with np.errstate(over="ignore"):
         narrow = array.astype(np.float32)
     lost = np.isinf(narrow) & np.isfinite(array)
+    if name == BIAS:
+        lost &= array > 0  # a bias below all of FP32 hides, as -inf does
     if lost.any():
         position = [int(i) for i in np.unravel_index(lost.argmax(), lost.shape)]
         raise InvalidRequestError(

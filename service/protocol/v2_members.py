@@ -14,7 +14,9 @@ def read_parameters(owner: dict[str, Any], what: str) -> dict[str, Any]:
     Raises:
         InvalidRequestError: if they are not an object of strings, numbers and booleans.
     """
-    parameters = owner.get("parameters", {})
+    parameters = owner.get("parameters")
+    if parameters is None:  # clients built on pydantic write null for what is absent
+        return {}
     if not isinstance(parameters, dict):
         raise InvalidRequestError(
             f"'parameters' of {what} is {name_type(parameters)}, expected an object"

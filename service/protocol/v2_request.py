@@ -104,7 +104,9 @@ def read_id(root: dict[str, Any]) -> str:
     Raises:
         InvalidRequestError: if it is not a string.
     """
-    value = root.get("id", "")
+    value = root.get("id")
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise InvalidRequestError(f"'id' is {name_type(value)}, expected a string")
     return value

@@ -110,7 +110,7 @@ class InferInput(BaseModel):
     name: Annotated[StrictStr, Field(min_length=1)]
     shape: Annotated[list[Size], Field(max_length=MAX_AXES)]
     datatype: Datatype
-    parameters: InputParameters = Field(default_factory=InputParameters)
+    parameters: InputParameters | None = None
     data: Data = Field(default_factory=list)
 
 
@@ -120,7 +120,7 @@ class WantedOutput(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     name: Literal["output", "attention_weights"]
-    parameters: OutputParameters = Field(default_factory=OutputParameters)
+    parameters: OutputParameters | None = None
 
 
 class InferRequest(BaseModel):
@@ -128,8 +128,8 @@ class InferRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    id: StrictStr = ""
-    parameters: RequestParameters = Field(default_factory=RequestParameters)
+    id: StrictStr | None = None
+    parameters: RequestParameters | None = None
     inputs: list[InferInput]
     outputs: list[WantedOutput] | None = None
 

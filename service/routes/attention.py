@@ -4,14 +4,14 @@ from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
-from service.answering import answer_attention
+from service.answering import answer_attention, encode
 from service.body import read_body
 from service.openapi import ATTENTION
 from service.protocol.attention_answer import encode_answer
 from service.protocol.forms import choose_answer_form, choose_request_form
 from service.protocol.query_string import read_query_string
 from service.routes.answers import respond
-from service.state import StateDep
+from service.routes.dependencies import StateDep
 
 router = APIRouter(tags=["inference"])
 
@@ -30,6 +30,6 @@ async def attend(request: Request, state: StateDep) -> Response:
     wish, accept = options.pop("format", None), request.headers.get("accept", "")
     answer_form = choose_answer_form(wish, accept, form)
     asked, answer = await answer_attention(state, body, form, options)
-    encode = partial(encode_answer, answer, answer_form, asked)
-    content, headers = await state.offload(encode, answer.size_bytes)
+    write = partial(encode_answer, answer, answer_form, asked)
+    content, headers = await encode(state, answer, write)
     return respond(content, headers, answer)

@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
 from service.metrics import MEDIA_TYPE
-from service.state import StateDep
+from service.routes.dependencies import StateDep
 
 PAGE: Final = Path(__file__).parents[1] / "page"
 ASSETS: Final = "/docs/assets"

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Response
 
 from service.errors import UnavailableError
 from service.protocol.v2_schema import ErrorBody, Live, Ready
-from service.state import StateDep
+from service.routes.dependencies import StateDep
 
 router = APIRouter(prefix="/v2/health", tags=["health"])
 

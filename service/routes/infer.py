@@ -4,13 +4,14 @@ from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
-from service.answering import answer_v2
+from service.answering import answer_v2, encode
 from service.body import read_body
 from service.openapi import INFER
 from service.protocol.v2_answer import encode_answer
 from service.protocol.v2_request import HEADER_LENGTH
 from service.routes.answers import respond
-from service.state import State, StateDep
+from service.routes.dependencies import StateDep
+from service.state import State
 
 router = APIRouter(tags=["inference"])
 
@@ -37,6 +38,6 @@ async def answer(request: Request, state: State, name: str, version: str | None 
     body = await read_body(request, state.settings.max_request_bytes)
     lengths = request.headers.getlist(HEADER_LENGTH)
     asked, answered = await answer_v2(state, model, body, lengths)
-    encode = partial(encode_answer, answered, asked.id, asked.outputs)
-    content, headers = await state.offload(encode, answered.size_bytes)
+    write = partial(encode_answer, answered, asked.id, asked.outputs)
+    content, headers = await encode(state, answered, write)
     return respond(content, headers, answered)

@@ -12,7 +12,8 @@ from service.protocol.v2_schema import (
     ModelReady,
     ServerMetadata,
 )
-from service.state import State, StateDep
+from service.routes.dependencies import StateDep
+from service.state import State
 
 router = APIRouter(tags=["models"])
 ABSENT: Final[dict[int | str, dict[str, Any]]] = {

@@ -145,6 +145,20 @@ def test_a_fault_ends_in_one_line_and_leaves_nothing_behind(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_in_the_place_of_the_models_is_named_and_left_alone(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "README.md").write_text("text")
+    arguments = "random --d-model 12 --num-heads 3 --models README.md"
+    assert command(*arguments.split()) == (
+        1,
+        "",
+        "limelight-export: 'README.md' is not a directory, expected the directory of models; "
+        "choose another --models or remove it\n",
+    )
+    assert (tmp_path / "README.md").read_text() == "text"
+
+
 def test_a_damaged_checkpoint_leaves_no_directory_of_models(
     command: Command, tmp_path: Path
 ) -> None:

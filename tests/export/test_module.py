@@ -20,7 +20,9 @@ from model.contract import DECOMPOSED, FUSED_WEIGHTS
 from model.weights import Weights
 
 
-def test_the_record_of_the_verification_tells_versions_sizes_and_errors(exported: Path) -> None:
+def test_the_record_of_the_verification_tells_versions_sizes_hidings_and_errors(
+    exported: Path,
+) -> None:
     record = json.loads((exported / "verification.json").read_text())
     packages = ("limelight", "torch", "onnx", "onnxscript", "numpy")
     assert record["versions"] == {name: version(name) for name in packages} | {
@@ -28,7 +30,20 @@ def test_the_record_of_the_verification_tells_versions_sizes_and_errors(exported
     }
     assert record["attention"] == {"d_model": "12", "num_heads": "3", "kdim": "8", "vdim": "10"}
     assert record["tolerance"] == 1e-5
-    assert [2, 4, 5] not in record["sizes"]  # the sizes that were traced
+    assert len(record["sizes"]) == 7
+    assert {"batch_size": 2, "query_length": 100, "key_length": 31} in record["sizes"]
+    traced = {"batch_size": 2, "query_length": 4, "key_length": 5}
+    assert traced not in record["sizes"]
+    assert record["hidings"] == [
+        "none",
+        "mask",
+        "mask_per_head",
+        "rows_without_keys",
+        "key_mask",
+        "bias",
+        "causal_top_left",
+        "causal_bottom_right",
+    ]
     errors = record["largest_error"]
     assert {name: len(hidings) for name, hidings in errors.items()} == {
         "model": 8,

@@ -18,7 +18,7 @@ from service.engine.repository import DEMO
 from service.engine.session import load_runtime, open_session
 from service.engine.sizes import Limits
 
-LIMITS: Final = Limits(max_batch_size=256, max_tokens=2**20, max_score_bytes=2**30)
+LIMITS: Final = Limits(256, 2**20, 2**30, 2**30)
 DEMO_SPEC: Final = AttentionSpec(d_model=6, num_heads=3)
 
 

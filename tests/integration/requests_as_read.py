@@ -57,7 +57,7 @@ def read_v2_request(body: bytes, headers: dict[str, str]) -> Reading:
             plain = np.dtype("u1") if dtype == np.bool_ else dtype
             array, binary = np.frombuffer(binary[:size_bytes], plain), binary[size_bytes:]
         tensors[entry["name"]] = array.reshape(shape)
-    parameters = request.get("parameters", {})
+    parameters = request.get("parameters") or {}
     options = {name: parameters[name] for name in ("causal", "weights") if name in parameters}
     return tensors, {"weights": "per_head"} | options
 

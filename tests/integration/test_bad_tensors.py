@@ -45,10 +45,16 @@ SHAPES = [
         id="rank-of-key",
     ),
     pytest.param(
-        "key", (B + 1, S, D), f"has batch size {B + 1}, expected {B} as query", id="batch-of-key"
+        "key",
+        (B + 1, S, D),
+        f"has batch size {B + 1}, expected {B} as query; tensors are [batch_size, length, width]",
+        id="batch-of-key",
     ),
     pytest.param(
-        "value", (1, S, D), f"has batch size 1, expected {B} as query", id="batch-of-value"
+        "value",
+        (1, S, D),
+        f"has batch size 1, expected {B} as query; tensors are [batch_size, length, width]",
+        id="batch-of-value",
     ),
     pytest.param(
         "value", (B, S + 1, D), f"has {S + 1} tokens, expected {S} as key", id="length-of-value"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention
@@ -114,10 +115,18 @@ def test_it_loads_the_tutorial_class_and_equals_it(kind: torch.dtype) -> None:
     tokens, mask = draw_tokens(D, D), draw_mask(B, L, S).to(kind)
     mask[0, 2] = 0  # a row that sees no key
     torch.testing.assert_close(layer(*tokens), tutorial(*tokens))
-    torch.testing.assert_close(layer(*tokens, mask[:, None]), tutorial(*tokens, mask))
+    for ours in (mask, mask[:, None]):
+        torch.testing.assert_close(layer(*tokens, ours), tutorial(*tokens, mask))
 
 
-@pytest.mark.parametrize("shape", [(B, H, L, S), (B, 1, 1, S), (1, H, L, S), (L, S)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *[(B, H, L, S), (B, 1, 1, S), (1, H, L, S)],
+        *[(B, L, S), (1, L, S), (B, 1, S), (1, 1, S)],
+        *[(L, S), (1, S)],
+    ],
+)
 def test_it_equals_the_float64_reference(shape: tuple[int, ...]) -> None:
     layer, tokens, mask = make_layer(), draw_tokens(), draw_mask(*shape)
     found = layer(*tokens, mask, return_weights=True)
@@ -125,6 +134,37 @@ def test_it_equals_the_float64_reference(shape: tuple[int, ...]) -> None:
     assert found[1].shape == (B, H, L, S)
     for array, expected in zip(found, wanted, strict=True):
         np.testing.assert_allclose(array.detach().numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 3, 4])
+@pytest.mark.parametrize("batch_size", [1, 2, 4])
+def test_the_third_axis_of_a_mask_is_the_batch_whatever_the_number_of_heads(
+    batch_size: int, num_heads: int
+) -> None:
+    torch.manual_seed(6)
+    layer, x = MultiHeadAttention(D, num_heads).eval(), torch.randn(batch_size, L, D)
+    mask = draw_mask(batch_size, L, L)
+    found = layer(x, x, x, mask, return_weights=True)
+    wanted = attend(layer.to_weights(), x.numpy(), mask=mask.numpy())
+    for array, expected in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(array.detach().numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(H, L, S), (B * H, L, S), (B, 1, H, L, S), (L, S - 1)])
+def test_a_mask_that_does_not_fit_never_stretches_the_answer(shape: tuple[int, ...]) -> None:
+    query, key, value = (tensor[:1] for tensor in draw_tokens())
+    with pytest.raises(RuntimeError, match="expand"):
+        make_layer()(query, key, value, draw_mask(*shape))
+
+
+@pytest.mark.parametrize("shape", [(L, S), (B, L, S), (B, H, L, S)])
+def test_a_mask_of_every_rank_passes_through_the_exporter_of_torch(shape: tuple[int, ...]) -> None:
+    layer, tokens, mask = make_layer(), draw_tokens(), draw_mask(*shape)
+    batch, length, keys = Dim("batch"), Dim("length"), Dim("keys")
+    axes = {len(shape) - 2: length, len(shape) - 1: keys} | ({0: batch} if len(shape) > 2 else {})
+    free = ({0: batch, 1: length}, {0: batch, 1: keys}, {0: batch, 1: keys}, axes)
+    program = torch.export.export(layer, (*tokens, mask), dynamic_shapes=free)
+    torch.testing.assert_close(program.module()(*tokens, mask), layer(*tokens, mask))
 
 
 def test_without_weights_asked_for_the_output_comes_alone_and_is_the_same() -> None:
@@ -175,6 +215,13 @@ def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     assert str(caught.value) == "d_model (12) must be a multiple of num_heads (5)"
 
 
+@pytest.mark.parametrize("width", ["kdim", "vdim"])
+def test_a_width_of_zero_is_not_taken_for_an_absent_one(width: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
+        make_layer(**{width: 0})
+    assert str(caught.value) == f"{width} is 0, expected a positive number"
+
+
 def test_the_sizes_are_attributes() -> None:
     layer = make_layer()
     assert (layer.d_model, layer.num_heads, layer.d_k) == (D, H, D // H)
@@ -200,7 +247,10 @@ def test_every_parameter_learns() -> None:
 def test_a_layer_of_torch_with_keys_of_its_own_is_refused(option: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
         MultiHeadAttention.from_torch(nn.MultiheadAttention(D, H, **{option: True}))
-    assert str(caught.value) == f"nn.MultiheadAttention with {option}=True has an extra key"
+    assert str(caught.value) == (
+        f"nn.MultiheadAttention with {option}=True has an extra key, which the served layer does "
+        f"not; train and export it with {option}=False"
+    )
 
 
 @pytest.mark.parametrize("training", [True, False])

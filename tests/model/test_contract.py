@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.contract import SPEC_PROPERTIES, AttentionSpec
+from model.contract import MODEL_NAME, SPEC_PROPERTIES, AttentionSpec
 
 sizes = st.integers(1, 2**20)
 specs = st.builds(
@@ -49,6 +49,8 @@ def test_key_and_value_are_as_wide_as_the_query_unless_their_width_is_given() ->
         ((12, 5), "d_model (12) must be a multiple of num_heads (5)"),
         ((12, 0), "num_heads is 0, expected a positive number"),
         ((0, 3), "d_model is 0, expected a positive number"),
+        ((12, 3, 0), "kdim is 0, expected a positive number"),
+        ((12, 3, 8, 0), "vdim is 0, expected a positive number"),
         ((12, 3, -8), "kdim is -8, expected a positive number"),
         ((12, 3, 8, -10), "vdim is -10, expected a positive number"),
     ],
@@ -65,6 +67,26 @@ def test_a_property_that_is_no_whole_number_is_named(text: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
         AttentionSpec.from_properties(properties)
     assert str(caught.value) == f"num_heads is {text!r}, expected a whole number as text"
+
+
+@pytest.mark.parametrize("name", SPEC_PROPERTIES)
+def test_a_property_of_zero_is_not_taken_for_an_absent_one(name: str) -> None:
+    properties = AttentionSpec(12, 3).to_properties() | {name: "0"}
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
+        AttentionSpec.from_properties(properties)
+    assert str(caught.value) == f"{name} is 0, expected a positive number"
+
+
+@pytest.mark.parametrize(
+    ("name", "fit"),
+    [
+        *[("demo", True), ("_", True), ("7", True), ("a.b-C_9", True), ("stats2", True)],
+        *[("stats", False), ("", False), (".a", False), ("-a", False), ("a/b", False)],
+        *[("a\n", False), ("stats\n", False), ("é", False)],
+    ],
+)
+def test_a_model_name_needs_no_escape_and_is_no_path_of_the_protocol(name: str, fit: bool) -> None:
+    assert bool(MODEL_NAME.fullmatch(name)) == fit
 
 
 @pytest.mark.parametrize("heavy", ["torch", "onnx", "onnxruntime"])

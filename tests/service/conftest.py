@@ -17,7 +17,7 @@ from service.settings import PREFIX, Settings
 from service.state import State
 
 B, L, S, D, H = 4, 5, 7, 6, 3
-LIMITS: Final = Limits(max_batch_size=256, max_tokens=2**20, max_score_bytes=2**30)
+LIMITS: Final = Limits(256, 2**20, 2**30, 2**30)
 
 Tensors = dict[str, NDArray[Any]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from model.reference import attend
 from model.weights import Weights
-from service.answering import answer_attention, answer_v2
+from service.answering import answer_attention, answer_v2, encode
 from service.engine.model import Model
 from service.errors import InvalidRequestError, NotFoundError, ServiceError, UnavailableError
 from service.state import State
@@ -47,7 +47,6 @@ async def test_both_doors_give_the_same_bits(state: State, weights: Weights) -> 
         np.testing.assert_allclose(first.tensors[name], wanted, atol=1e-6)
     assert (first.model, first.version, first.graph) == ("demo", "1", "fused_weights")
     assert first.compute_ms > 0
-    assert count(state, "ok") == 2
 
 
 async def test_what_is_not_asked_for_is_not_computed(state: State) -> None:
@@ -117,7 +116,31 @@ async def test_a_full_queue_is_counted(make_state: Callable[..., State], demo: M
         await answer_v2(state, demo, write_v2(), [])
     opened.set()
     await asyncio.gather(held, waiting)
-    assert (count(state, "503"), count(state, "ok")) == (1, 1)
+    assert count(state, "503") == 1
+
+
+async def test_a_request_is_ok_once_its_answer_is_written(state: State) -> None:
+    _, answer = await answer_attention(state, write_attention(), "json", {})
+    assert count(state, "ok") == 0
+    assert await encode(state, answer, lambda: (b"text", {})) == (b"text", {})
+    assert (count(state, "ok"), count(state, "400")) == (1, 0)
+
+
+async def test_an_answer_that_cannot_be_written_is_no_success(state: State) -> None:
+    _, answer = await answer_attention(state, write_attention(), "json", {})
+
+    def refuse() -> tuple[bytes, dict[str, str]]:
+        raise InvalidRequestError("holds NaN")
+
+    with pytest.raises(InvalidRequestError):
+        await encode(state, answer, refuse)
+    assert (count(state, "ok"), count(state, "400")) == (0, 1)
+
+
+async def test_a_request_refused_before_its_model_is_known_is_counted(state: State) -> None:
+    with pytest.raises(InvalidRequestError):
+        await answer_attention(state, b"{", "json", {})
+    assert b'{model="",outcome="400",version=""} 1.0' in state.metrics.render()
 
 
 async def test_a_fault_of_the_model_is_counted_as_one_of_ours(
@@ -132,3 +155,12 @@ async def test_a_fault_of_the_model_is_counted_as_one_of_ours(
     with pytest.raises(RuntimeError, match=r"^onnxruntime failed$"):
         await answer_v2(state, model, write_v2(), [])
     assert count(state, str(ServiceError.status)) == 1
+
+
+async def test_shapes_that_differ_from_what_was_sent_are_explained(state: State) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        await answer_attention(state, b'{"query": [[1, 2, 3]]}', "json", {})
+    assert str(caught.value) == (
+        "input 'query' has shape [1, 1, 3], expected [batch_size, query_length, 6] (shapes and "
+        "positions count the batch axis of 1 that was added to your tensors)"
+    )

@@ -25,7 +25,7 @@ def open_nothing(_: Path) -> Session:
 
 
 def serve(state: State, **specs: AttentionSpec) -> State:
-    limits = Limits(256, 2**20, 2**30)
+    limits = Limits(256, 2**20, 2**30, 2**30)
     for name, spec in specs.items():
         state.repository.add(Model(Path("/m") / name / "1", spec, "cpu", open_nothing, limits))
     return state

@@ -63,7 +63,7 @@ def test_an_answer_is_counted_with_its_times_in_seconds(metrics: Metrics) -> Non
 
 @pytest.mark.parametrize("status", [400, 413, 500, 503])
 def test_an_error_is_counted_by_its_status(metrics: Metrics, demo: Model, status: int) -> None:
-    metrics.count_error(demo, status)
+    metrics.count_error(demo.name, demo.version, status)
     labels = {"model": "demo", "version": "1", "outcome": str(status)}
     assert read(metrics, "limelight_requests_total", **labels) == 1
 

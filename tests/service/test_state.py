@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.engine.sizes import Limits
 from service.errors import StartError, UnavailableError
 from service.state import OFFLOAD_BYTES, State
 
@@ -21,10 +22,10 @@ def test_the_demo_is_loaded_and_counted(make_state: MakeState) -> None:
 
 
 def test_the_bounds_of_the_settings_reach_the_models(make_state: MakeState) -> None:
-    state = make_state(max_batch_size=3, max_tokens=11, max_score_bytes=13)
+    state = make_state(max_batch_size=3, max_tokens=11, max_score_bytes=13, max_output_bytes=17)
     state.load_models()
     limits = state.repository.get("demo").limits
-    assert (limits.max_batch_size, limits.max_tokens, limits.max_score_bytes) == (3, 11, 13)
+    assert limits == Limits(3, 11, 13, 17)
 
 
 def test_a_default_model_that_is_not_served_stops_the_start(make_state: MakeState) -> None:

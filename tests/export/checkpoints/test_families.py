@@ -215,13 +215,6 @@ def has_shape(name: str, came: list[int], expected: list[int]) -> str:
             put(f"{LAYER}.self.query.weight", torch.zeros(D, 7)),
             has_shape(f"{LAYER}.self.query.weight", [12, 7], [12, 12]),
         ),
-        (
-            BERT,
-            put(f"{LAYER}.self.distance_embedding.weight", torch.zeros(9, 4)),
-            f"tensor '{LAYER}.self.distance_embedding.weight' of 'x.pt' adds relative positions "
-            "to the scores, which the formula does not have; expected a layer trained with "
-            "position_embedding_type 'absolute'",
-        ),
     ],
 )
 def test_a_damaged_layer_is_refused_by_the_tensor_that_is_wrong(

@@ -82,6 +82,11 @@ def test_one_row_for_each_item_and_head_is_refused_with_the_reshape_that_mends_i
     )
 
 
+@pytest.mark.parametrize("shape", [(B * H, L + 1, S), (B * H, L, S + 1)])
+def test_a_reshape_that_would_not_fit_either_is_not_advised(shape: tuple[int, ...]) -> None:
+    assert "reshape" not in refuse_mask(np.ones(shape, bool))
+
+
 @pytest.mark.parametrize("shape", [(S, L), (B, S, L), (B, H, S, L)])
 def test_swapped_axes_are_refused_with_the_cure(shape: tuple[int, ...]) -> None:
     assert refuse_mask(np.ones(shape, bool)) == (

@@ -70,7 +70,7 @@ class Opener:
 
 
 def make_model(provider: Provider, opener: Callable[[Path], Any]) -> Model:
-    spec, limits = AttentionSpec(D, H), Limits(256, 2**20, 2**30)
+    spec, limits = AttentionSpec(D, H), Limits(256, 2**20, 2**30, 2**30)
     return Model(Path("/models/layer/3"), spec, provider, opener, limits)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from model.contract import AttentionSpec
+from model.contract import FUSED_WEIGHTS, AttentionSpec
 from service.engine.model import Model
 from service.engine.repository import DEMO, Loader, Repository, find_versions
 from service.engine.session import Session
 from service.engine.sizes import Limits
-from service.errors import NotFoundError, StartError
+from service.errors import NotFoundError, ServiceError, StartError
 
 VERSION = DEMO / "demo" / "1"
 
@@ -191,6 +191,24 @@ def test_a_damaged_version_stops_the_start_by_name(
     with pytest.raises(StartError) as caught:
         Loader("cpu", 1, limits).load(Path("1") if relative else directory)
     assert str(caught.value) == "model layer/1: weights.bin is missing"
+
+
+@pytest.mark.parametrize("changed", ["fused_weights.onnx", "weights.bin"])
+def test_a_graph_that_is_opened_later_is_the_one_that_was_checked(
+    tmp_path: Path, limits: Limits, changed: str
+) -> None:
+    """Else plain answers came from the old weights, and answers with weights from the new."""
+    directory = copy_demo(tmp_path / "layer" / "1")
+    model = Loader("cpu", 1, limits).load(directory)
+    content = bytearray((directory / changed).read_bytes())
+    content[-1] ^= 1
+    (directory / changed).write_bytes(content)
+    with pytest.raises(ServiceError) as caught:
+        model.open(FUSED_WEIGHTS)
+    assert str(caught.value) == (
+        f"the model changed on the disk since it was loaded ({changed} differs from its entry in "
+        "manifest.json); restart the server"
+    )
 
 
 def test_sizes_that_the_graphs_do_not_have_stop_the_start(tmp_path: Path, limits: Limits) -> None:

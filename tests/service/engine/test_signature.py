@@ -15,7 +15,7 @@ B, L, S, D, H = 4, 5, 7, 6, 3
 KDIM, VDIM = 8, 10
 SPEC = AttentionSpec(D, H)
 UNLIKE = AttentionSpec(D, H, KDIM, VDIM)
-LIMITS = Limits(256, 2**20, 2**30)
+LIMITS = Limits(256, 2**20, 2**30, 2**30)
 
 
 def floats(*shape: int) -> Any:
@@ -98,9 +98,9 @@ def test_a_query_of_another_shape_is_refused(shape: tuple[int, ...], expected: s
         ({"key": floats(B, S, KDIM), "value": floats(B, S + 1, VDIM)}, "input 'value' has 8 "
          "tokens, expected 7 as key"),
         ({"key": floats(1, S, KDIM), "value": floats(B, S, VDIM)}, "input 'key' has batch size 1, "
-         "expected 4 as query"),
+         "expected 4 as query; tensors are [batch_size, length, width]"),
         ({"key": floats(B, S, KDIM), "value": floats(3, S, VDIM)}, "input 'value' has batch size "
-         "3, expected 4 as query"),
+         "3, expected 4 as query; tensors are [batch_size, length, width]"),
         ({"key": floats(B, 0, KDIM), "value": floats(B, 0, VDIM)}, "input 'key' has shape "
          "[4, 0, 8], expected no axis of size 0"),
     ],

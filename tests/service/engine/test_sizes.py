@@ -8,7 +8,7 @@ from service.inference import WeightsForm
 
 B, H, L, S = 4, 3, 5, 7
 SIZES = Sizes(B, H, L, S)
-EXACT = {"max_batch_size": 4, "max_tokens": 48, "max_score_bytes": 1680}
+EXACT = {"max_batch_size": 4, "max_tokens": 48, "max_score_bytes": 1680, "max_output_bytes": 480}
 
 
 def test_a_request_may_reach_every_bound() -> None:
@@ -43,9 +43,9 @@ def test_a_larger_score_matrix_is_refused() -> None:
     ("weights", "output_bytes"), [("none", 480), ("per_head", 480 + 1680), ("mean", 480 + 560)]
 )
 def test_an_answer_is_bounded_by_what_is_asked_for(weights: WeightsForm, output_bytes: int) -> None:
-    check_output(Limits(**EXACT, max_output_bytes=output_bytes), SIZES, 6, weights)
+    check_output(Limits(**EXACT | {"max_output_bytes": output_bytes}), SIZES, 6, weights)
     with pytest.raises(RequestTooLargeError) as caught:
-        check_output(Limits(**EXACT, max_output_bytes=output_bytes - 1), SIZES, 6, weights)
+        check_output(Limits(**EXACT | {"max_output_bytes": output_bytes - 1}), SIZES, 6, weights)
     assert str(caught.value) == (
         f"the answer would take {output_bytes} bytes, expected at most {output_bytes - 1} "
         "(LIMELIGHT_MAX_OUTPUT_BYTES); send fewer tokens, or ask for fewer weights"

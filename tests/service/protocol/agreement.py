@@ -21,7 +21,7 @@ from service.protocol.attention_schema import AttentionBody
 from service.protocol.v2_schema import InferRequest
 
 B, L, S, D, H = 2, 2, 3, 2, 1
-SPEC, LIMITS = AttentionSpec(D, H), Limits(8, 1000, 10**6)
+SPEC, LIMITS = AttentionSpec(D, H), Limits(8, 1000, 10**6, 10**6)
 
 BEYOND_A_SCHEMA = [
     # 501: a part of the protocol that exists, but is not offered.

@@ -216,6 +216,17 @@ def test_options_come_in_the_query_string(form: Form) -> None:
     assert (asked.model, asked.version) == ("a", "2")
 
 
+@pytest.mark.parametrize("member", ['"mask": [[1, 0]]', '"causal": true', '"query": [[1]]'])
+def test_a_member_comes_once(member: str) -> None:
+    name = member.split('"')[1]
+    body = f'{{"query": [[1]], "model": "mask", {member}, {member}}}'
+    assert refuse(body.encode()) == f"'{name}' comes twice, expected once"
+
+
+def test_an_option_may_be_called_like_a_member() -> None:
+    assert decode_json(model="mask", mask=[[1] * L] * L).model == "mask"
+
+
 def test_an_option_comes_once() -> None:
     body = b'{"query": [[1]], "causal": true}'
     assert refuse(body, causal=False) == (

@@ -38,8 +38,15 @@ def test_a_finite_number_beyond_fp32_is_refused_with_its_position() -> None:
     array = np.zeros((L, S))
     array[3, 6] = -1e39
     with pytest.raises(InvalidRequestError) as caught:
-        convert_floats("bias", array, {})
-    assert str(caught.value) == ("input 'bias' holds -1e+39 at [3, 6], which FP32 cannot hold")
+        convert_floats("query", array, {})
+    assert str(caught.value) == ("input 'query' holds -1e+39 at [3, 6], which FP32 cannot hold")
+
+
+def test_a_bias_below_all_of_fp32_hides() -> None:
+    array = np.array([np.finfo(np.float64).min, -1e39, 0.5])
+    assert convert_floats("bias", array, {}).tolist() == [-np.inf, -np.inf, 0.5]
+    with pytest.raises(InvalidRequestError):
+        convert_floats("bias", -array, {})
 
 
 def test_nan_and_infinities_stay() -> None:

@@ -147,7 +147,7 @@ def test_floats_take_numbers_alone(datatype: str, value: object, came: str) -> N
     ("value", "shown"),
     [
         (1e39, "1e+39"),
-        (-3.5e38, "-3.5e+38"),
+        (3.5e38, "3.5e+38"),
         (10**39, "a number of 40 digits"),
         (10**400, "a number of 401 digits"),
     ],
@@ -156,6 +156,12 @@ def test_a_number_that_float32_would_make_infinite_is_refused(value: float, show
     assert refuse_scalars([0, value], "FP32") == (
         f"input 'bias' holds {shown} at element 1, which FP32 cannot hold"
     )
+
+
+def test_a_bias_that_float32_would_make_minus_infinity_hides() -> None:
+    assert convert_scalars("bias", [-3.5e38, 1], "FP32").tolist() == [-math.inf, 1]
+    with pytest.raises(InvalidRequestError):
+        convert_scalars("query", [-3.5e38, 1], "FP32")
 
 
 def test_an_integer_beyond_float64_is_refused() -> None:

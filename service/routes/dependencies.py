@@ -1,0 +1,16 @@
+"""What endpoints ask FastAPI for."""
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.state import State
+
+
+def get_state(request: Request) -> State:
+    """The state of the application that a request came to."""
+    state: State = request.app.state.service
+    return state
+
+
+StateDep = Annotated[State, Depends(get_state)]
