@@ -12,7 +12,7 @@ from model.weights import Weights
 # Settings of the family, and under which value the attention is plain.
 PLAIN = {"position_embedding_type": "absolute", "attention_type": "original_full"}
 # Those whose attention is not plain and whose layers do not show it.
-UNLIKE = ("canine", "layoutlmv2", "layoutlmv3", "roformer")
+UNLIKE = ("layoutlmv2", "layoutlmv3", "roformer")
 
 
 def find(names: Iterable[str]) -> set[str]:

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from model.contract import NO_KEY_SCORE
+from model.contract import HIDING_BIAS, NO_KEY_SCORE
 from service.inference import Causal
-
-HIDING_BIAS = np.float32(-1e30)
-"""A bias at or below it hides its key, as -inf and float32's lowest number do."""
 
 
 @dataclass(frozen=True, slots=True)

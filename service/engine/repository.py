@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, Literal
 
-from model.contract import FUSED_BIAS, MANIFEST_FILE, WEIGHTS_FILE
+from model.contract import FUSED_BIAS, MANIFEST_FILE, MODEL_NAME, WEIGHTS_FILE
 from service.engine.manifest import Manifest, ManifestError
 from service.engine.model import Model
 from service.engine.session import (
@@ -19,7 +19,6 @@ from service.engine.session import (
 from service.engine.sizes import Limits
 from service.errors import NotFoundError, ServiceError, StartError
 
-MODEL_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 VERSION: Final = re.compile(r"[1-9][0-9]{0,8}")
 DEMO: Final = Path(__file__).parents[1] / "demo"
 

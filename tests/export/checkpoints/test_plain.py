@@ -126,7 +126,7 @@ def test_a_setting_that_the_formula_does_not_have_is_refused(
     )
 
 
-@pytest.mark.parametrize("kind", ["canine", "layoutlmv2", "layoutlmv3", "roformer"])
+@pytest.mark.parametrize("kind", ["layoutlmv2", "layoutlmv3", "roformer"])
 def test_a_network_whose_layers_do_not_show_what_they_do_is_refused(
     kind: str, tmp_path: Path
 ) -> None:
