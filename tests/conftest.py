@@ -8,11 +8,12 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx
@@ -144,13 +145,15 @@ def server_url(pytestconfig: pytest.Config) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def auth_headers() -> dict[str, str]:
+def auth_headers() -> Mapping[str, str]:
     """Headers that every request needs."""
-    return {"Authorization": f"Bearer {KEY}"} if KEY else {}
+    return MappingProxyType(
+        {"Authorization": f"Bearer {KEY}"} if KEY else {}
+    )  # tritonclient writes into headers that it is given
 
 
 @pytest.fixture(scope="session")
-def client(server_url: str, auth_headers: dict[str, str]) -> Iterator[httpx.Client]:
+def client(server_url: str, auth_headers: Mapping[str, str]) -> Iterator[httpx.Client]:
     """An HTTP client of the server."""
     with httpx.Client(
         base_url=server_url, headers=auth_headers, timeout=REQUEST_TIMEOUT_S

@@ -1,6 +1,7 @@
 """Faults between clients and servers: names in URLs, parameters of their own, threads."""
 
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def test_the_readme_says_that_threads_do_not_share_a_client() -> None:
 
 @pytest.mark.clients
 def test_a_client_of_triton_in_each_thread_gets_its_own_answers(
-    server_url: str, auth_headers: dict[str, str]
+    server_url: str, auth_headers: Mapping[str, str]
 ) -> None:
     """One client for all threads fails in greenlets: one for each does not.
 
@@ -114,7 +115,7 @@ def test_a_client_of_triton_in_each_thread_gets_its_own_answers(
             for name, array in tensors.items():
                 inputs.append(triton.InferInput(name, list(array.shape), "FP32"))
                 inputs[-1].set_data_from_numpy(array)
-            result = client.infer(MODEL, inputs, headers=auth_headers)
+            result = client.infer(MODEL, inputs, headers=dict(auth_headers))
             got = {name: result.as_numpy(name) for name in ("output", "attention_weights")}
             check_close(got, expect(tensors))
         client.close()

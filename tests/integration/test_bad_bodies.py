@@ -2,7 +2,7 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -204,7 +204,7 @@ def test_no_coding_may_be_said(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("path", [INFER, ATTENTION])
 def test_a_body_that_is_announced_too_large_is_refused_before_it_comes(
-    server_url: str, auth_headers: dict[str, str], path: str
+    server_url: str, auth_headers: Mapping[str, str], path: str
 ) -> None:
     address, length = urlsplit(server_url), 10 * 1024 * MIB
     head = {"Host": address.netloc, "Content-Length": str(length), **auth_headers}

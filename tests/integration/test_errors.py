@@ -1,6 +1,7 @@
 """The one form of every error, whatever its source."""
 
 import socket
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import httpx
@@ -72,7 +73,7 @@ def test_a_malformed_body_is_400(client: httpx.Client, path: str, body: bytes) -
 
 
 def test_an_error_does_not_spoil_its_connection(
-    server_url: str, auth_headers: dict[str, str]
+    server_url: str, auth_headers: Mapping[str, str]
 ) -> None:
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
     with httpx.Client(base_url=server_url, headers=auth_headers, limits=limits) as client:

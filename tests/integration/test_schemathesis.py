@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.skipif(not find_spec("schemathesis"), reason="schemathe
 
 
 def test_nothing_undocumented_is_answered_and_nothing_fails(
-    server_url: str, auth_headers: dict[str, str], tmp_path: Path
+    server_url: str, auth_headers: Mapping[str, str], tmp_path: Path
 ) -> None:
     headers = [part for name, text in auth_headers.items() for part in ("-H", f"{name}: {text}")]
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server_url}/openapi.json"]

@@ -1,6 +1,6 @@
 """Unmodified tritonclient: reads the metadata, gets right numbers in JSON and binary."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -43,7 +43,7 @@ def import_client() -> ModuleType:
 
 
 @pytest.fixture(scope="module", name="authorize")
-def make_plugin(http: Any, auth_headers: dict[str, str]) -> Any:
+def make_plugin(http: Any, auth_headers: Mapping[str, str]) -> Any:
     """A plugin of the client that adds the key, where the server wants one."""
 
     class Authorize(http.InferenceServerClientPlugin):  # type: ignore[misc] # untyped
