@@ -1,7 +1,6 @@
 """Requests of /v1/attention: nested JSON, npz or safetensors, with or without a batch axis."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,7 +98,6 @@ def read_json(body: bytes, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
     root = parse_object(body, what="the request", non_finite=False)
     tensors: dict[str, NDArray[Any]] = {}
     check_input_names(name for name in root if name not in OPTIONS)
-    check_once(root, body)
     for name, value in root.items():
         if value is None:
             continue
@@ -112,19 +110,6 @@ def read_json(body: bytes, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
         else:
             tensors[name] = read_nested(name, value)
     return tensors
-
-
-def check_once(names: Iterable[str], body: bytes) -> None:
-    """Refuse a member that comes twice, of which the parser keeps the last.
-
-    Raises:
-        InvalidRequestError: naming it.
-    """
-    for name in names:
-        quoted = f'"{name}"'.encode()
-        # Counting is fast and almost always enough; an option's value may be the same word.
-        if body.count(quoted) > 1 and len(re.findall(quoted + rb"\s*:", body)) > 1:
-            raise InvalidRequestError(f"'{name}' comes twice, expected once")
 
 
 def read_text(name: str, value: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from service.errors import InvalidRequestError
+from service.protocol.json_members import check_members
 
 # Load tools send these bare tokens for random numbers; RFC 8259 has no spelling for them.
 TOKEN: Final = re.compile(rb"NaN|Infinity")
@@ -21,11 +22,12 @@ def parse_object(text: bytes | memoryview, *, what: str, non_finite: bool) -> di
         non_finite: whether the tokens NaN, Infinity and -Infinity are numbers.
 
     Raises:
-        InvalidRequestError: if `text` is not JSON, or not an object.
+        InvalidRequestError: if `text` is not JSON, not an object, or has a member twice.
     """
     value = parse_json(text, what=what, non_finite=non_finite)
     if not isinstance(value, dict):
         raise InvalidRequestError(f"{what} is {name_type(value)}, expected a JSON object")
+    check_members(value, bytes(text), what)
     return value
 
 

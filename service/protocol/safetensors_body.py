@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidRequestError
+from service.protocol.json_members import unite_members
 from service.protocol.json_text import name_type
 from service.protocol.options import show
 from service.protocol.shapes import check_shape
@@ -86,7 +87,7 @@ def split_header(view: memoryview) -> tuple[dict[str, Any], memoryview]:
     text = bytes(view[LENGTH_BYTES : LENGTH_BYTES + size])
     try:
         header = json.loads(
-            text.decode(), object_pairs_hook=unique_members, parse_constant=refuse_constant
+            text.decode(), object_pairs_hook=unite_members, parse_constant=refuse_constant
         )
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
@@ -96,20 +97,6 @@ def split_header(view: memoryview) -> tuple[dict[str, Any], memoryview]:
             f"the safetensors header is {name_type(header)}, expected a JSON object"
         )
     return header, view[LENGTH_BYTES + size :]
-
-
-def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose names are all different.
-
-    Raises:
-        ValueError: naming the first that comes twice.
-    """
-    members: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in members:
-            raise ValueError(f"{name!a} comes twice")
-        members[name] = value
-    return members
 
 
 def refuse_constant(token: str) -> NoReturn:

@@ -52,7 +52,9 @@ def decode_request(body: bytes | memoryview, header_lengths: list[str]) -> V2Req
     """
     view = memoryview(body)
     json_bytes = read_header_length(header_lengths, len(view))
-    root = parse_object(view[:json_bytes], what="the request", non_finite=True)
+    is_all_json = json_bytes == len(view) and isinstance(body, bytes)
+    text = body if is_all_json else bytes(view[:json_bytes])
+    root = parse_object(text, what="the request", non_finite=True)
     parameters = read_parameters(root, "the request")
     tensors = read_inputs(root, view[json_bytes:])
     form = read_weights(parameters.get("weights", "per_head"))

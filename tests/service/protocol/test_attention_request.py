@@ -220,7 +220,9 @@ def test_options_come_in_the_query_string(form: Form) -> None:
 def test_a_member_comes_once(member: str) -> None:
     name = member.split('"')[1]
     body = f'{{"query": [[1]], "model": "mask", {member}, {member}}}'
-    assert refuse(body.encode()) == f"'{name}' comes twice, expected once"
+    assert refuse(body.encode()) == (
+        f"the request is ambiguous: '{name}' comes twice, expected once"
+    )
 
 
 def test_an_option_may_be_called_like_a_member() -> None:
