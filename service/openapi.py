@@ -26,6 +26,12 @@ ERRORS: Final = {
     501: "A part of the protocol that is not offered.",
     503: "Busy, starting or stopping; try again later.",
 }
+ANSWER_HEADERS: Final = {
+    "Server-Timing": "Milliseconds of waiting for a thread, and of computing.",
+    "Limelight-Graph": "The ONNX graph that ran.",
+    "Limelight-Converted": "Tensors that /v1 converted to FP32, each with the datatype that came.",
+    "X-Request-Id": "That of the request, or a new one.",
+}
 HEADER_LENGTH_PARAMETER: Final[dict[str, Any]] = {
     "name": HEADER_LENGTH,
     "in": "header",
@@ -45,7 +51,12 @@ def list_answers(content: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
         status: {"description": text, "content": {"application/json": refer(ErrorBody)}}
         for status, text in ERRORS.items()
     }
-    return {200: {"description": "The answer.", "content": content}, **errors}
+    headers = {
+        name: {"description": text, "schema": {"type": "string"}}
+        for name, text in ANSWER_HEADERS.items()
+    }
+    answer = {"description": "The answer.", "content": content, "headers": headers}
+    return {200: answer, **errors}
 
 
 def list_options() -> list[dict[str, Any]]:

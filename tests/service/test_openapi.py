@@ -71,6 +71,14 @@ def test_an_inference_endpoint_lists_every_error(document: dict[str, Any], path:
     assert set(responses) == {"200", "400", "404", "413", "415", "501", "503"}
 
 
+@pytest.mark.parametrize("path", ["/v2/models/{name}/infer", "/v1/attention"])
+def test_an_inference_endpoint_names_the_headers_of_its_answer(
+    document: dict[str, Any], path: str
+) -> None:
+    answer = document["paths"][path]["post"]["responses"]["200"]
+    assert {"Server-Timing", "Limelight-Graph", "X-Request-Id"} <= set(answer["headers"])
+
+
 def test_the_examples_are_answered(document: dict[str, Any], demo: Model) -> None:
     for_v2 = find_example(document, "/v2/models/{name}/infer")
     for_v1 = find_example(document, "/v1/attention")
