@@ -51,14 +51,9 @@ def attend(
     value = key if value is None else np.asarray(value, np.float64)
     added = None if bias is None else with_four_axes(np.asarray(bias, np.float64))
     visible = np.ones((query.shape[0], spec.num_heads, query.shape[1], key.shape[1]), bool)
-    if mask is not None:
-        visible &= with_four_axes(np.asarray(mask)) != 0
-    if key_mask is not None:
-        visible &= np.asarray(key_mask)[:, None, None, :] != 0
+    visible &= find_visible(mask, key_mask, added)
     if causal:
         visible &= causal_visibility(query.shape[1], key.shape[1], causal)
-    if added is not None:
-        visible &= ~(added <= HIDING_BIAS)
     counts = find_counting_keys(visible)[:, :, None]
     q = split_heads(project(query, weights.W_q, weights.b_q), spec.num_heads)
     k = split_heads(project(np.where(counts, key, 0), weights.W_k, weights.b_k), spec.num_heads)
@@ -70,6 +65,20 @@ def attend(
     mixed = (attention @ v).swapaxes(1, 2)  # [B, L, H, K]
     joined = mixed.reshape(*mixed.shape[:2], -1)
     return project(joined, weights.fc_out, weights.b_out), attention
+
+
+def find_visible(
+    mask: ArrayLike | None, key_mask: ArrayLike | None, bias: Array | None
+) -> NDArray[np.bool_]:
+    """Bool, broadcastable to ``[B, H, L, S]``: what the three tensors let be seen."""
+    visible = np.ones((1, 1, 1, 1), bool)
+    if mask is not None:
+        visible = visible & (with_four_axes(np.asarray(mask)) != 0)
+    if key_mask is not None:
+        visible = visible & (np.asarray(key_mask)[:, None, None, :] != 0)
+    if bias is not None:
+        visible = visible & ~(bias <= HIDING_BIAS)
+    return visible
 
 
 def find_counting_keys(visible: NDArray[np.bool_]) -> NDArray[np.bool_]:

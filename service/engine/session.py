@@ -51,7 +51,8 @@ def load_runtime() -> ModuleType:
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
-    return onnxruntime  # type: ignore[no-any-return]
+    module: ModuleType = onnxruntime
+    return module
 
 
 def is_installed(package: str) -> bool:
