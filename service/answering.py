@@ -1,5 +1,6 @@
 """One request from body to answer, without HTTP: what the doors have in common."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -123,9 +124,12 @@ async def encode(state: State, answer: Answer, write: Callable[[], Encoded]) -> 
 
 @contextmanager
 def counted_errors(state: State, model: str, version: str) -> Iterator[None]:
-    """Count an error of a request to a model that is served, and pass it on."""
+    """Count how a request to a model that is served ended, if it did not end well."""
     try:
         yield
+    except asyncio.CancelledError:
+        state.metrics.count_departure(model, version)
+        raise
     except Exception as error:
         status = error.status if isinstance(error, ServiceError) else ServiceError.status
         state.metrics.count_error(model, version, status)

@@ -35,7 +35,7 @@ class Metrics:
         )
         self._requests = Counter(
             "limelight_requests",
-            "Inference requests by outcome: ok, or the HTTP status of the error.",
+            "Inference requests by outcome: ok, left by the client, or the status of an error.",
             ["model", "version", "outcome"],
             registry=self._registry,
         )
@@ -67,6 +67,10 @@ class Metrics:
     def count_error(self, model: str, version: str, status: int) -> None:
         """Count a request to a model that is served, or to none, that ended in an error."""
         self._requests.labels(model, version, str(status)).inc()
+
+    def count_departure(self, model: str, version: str) -> None:
+        """Count a request whose client left before its answer was ready."""
+        self._requests.labels(model, version, "left").inc()
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""

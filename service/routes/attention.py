@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from service.answering import answer_attention, encode
 from service.body import read_body
+from service.departure import work_while_present
 from service.openapi import ATTENTION
 from service.protocol.attention_answer import encode_answer
 from service.protocol.forms import choose_answer_form, choose_request_form
@@ -29,7 +30,8 @@ async def attend(request: Request, state: StateDep) -> Response:
     form = choose_request_form(request.headers.get("content-type", ""), body)
     wish, accept = options.pop("format", None), request.headers.get("accept", "")
     answer_form = choose_answer_form(wish, accept, form)
-    asked, answer = await answer_attention(state, body, form, options)
+    work = answer_attention(state, body, form, options)
+    asked, answer = await work_while_present(request, work)
     write = partial(encode_answer, answer, answer_form, asked)
     content, headers = await encode(state, answer, write)
     return respond(content, headers, answer)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from service.answering import answer_v2, encode
 from service.body import read_body
+from service.departure import work_while_present
 from service.openapi import INFER
 from service.protocol.v2_answer import encode_answer
 from service.protocol.v2_request import HEADER_LENGTH
@@ -37,7 +38,8 @@ async def answer(request: Request, state: State, name: str, version: str | None 
     model = state.find_model(name, version)
     body = await read_body(request, state.settings.max_request_bytes)
     lengths = request.headers.getlist(HEADER_LENGTH)
-    asked, answered = await answer_v2(state, model, body, lengths)
+    work = answer_v2(state, model, body, lengths)
+    asked, answered = await work_while_present(request, work)
     write = partial(encode_answer, answered, asked.id, asked.outputs)
     content, headers = await encode(state, answered, write)
     return respond(content, headers, answered)

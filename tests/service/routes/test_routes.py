@@ -1,8 +1,10 @@
 """The endpoints, below a socket: each door's forms, and what every answer carries."""
 
+import asyncio
 import io
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -154,3 +156,51 @@ async def test_pages_load_nothing_from_elsewhere(client: httpx.AsyncClient, path
         assert "//" not in source
         if not source.startswith("#"):
             assert (await client.get(source)).status_code == 200, source
+
+
+@pytest.mark.parametrize("path", ["/v2/models/demo/infer", "/v1/attention"])
+async def test_a_client_that_leaves_while_its_request_waits_costs_no_computation(
+    state: State, path: str
+) -> None:
+    app = create_app(state.settings)
+    app.state.service = state
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        has_begun.set()
+        may_end.wait(10)
+
+    held = asyncio.create_task(state.scheduler.submit(hold, 1))
+    await asyncio.to_thread(has_begun.wait, 10)
+    body = json.dumps(write_v2() if "v2" in path else {"query": QUERY.tolist()}).encode()
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        # The request has to be in the queue first, which nothing announces.
+        while not state.scheduler.waiting:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        return {"type": "http.disconnect"}
+
+    async def send(_: Any) -> None:
+        """Nobody listens."""
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+    }
+    await asyncio.wait_for(app(scope, receive, send), 10)
+    may_end.set()
+    await held
+    await state.scheduler.submit(lambda: None, 1)  # behind it in the queue
+    said = state.metrics.render().decode()
+    assert 'outcome="left",version="1"} 1.0' in said
+    assert "limelight_compute_seconds_count" not in said
