@@ -69,7 +69,7 @@ class Metrics:
         self._requests.labels(model, version, str(status)).inc()
 
     def count_departure(self, model: str, version: str) -> None:
-        """Count a request whose client left before its answer was ready."""
+        """Count a request cancelled before its answer: its client left, or the server stopped."""
         self._requests.labels(model, version, "left").inc()
 
     def render(self) -> bytes:

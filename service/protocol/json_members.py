@@ -8,7 +8,7 @@ from service.errors import InvalidRequestError
 ESCAPED_COLON: Final = b"\\u003"  # of which the last digit, a, has two spellings
 
 
-def check_members(value: Any, text: bytes, what: str) -> None:  # noqa: ANN401 - any JSON value
+def check_members(value: object, text: bytes, what: str) -> None:
     """Refuse text in which an object has a member twice.
 
     The parser does not tell, but colons do: each member has one, and all others stand in strings.
@@ -32,7 +32,7 @@ def check_members(value: Any, text: bytes, what: str) -> None:  # noqa: ANN401 -
         raise InvalidRequestError(f"{what} is not JSON: it is nested too deeply") from None
 
 
-def count_colons(value: Any) -> int:  # noqa: ANN401 - any JSON value
+def count_colons(value: object) -> int:
     """Colons of the shortest text of a value, lists that do not begin with an object left out.
 
     Those hold the numbers of tensors. An object among them makes the count too small, which

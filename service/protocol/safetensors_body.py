@@ -134,7 +134,7 @@ def read_entry(name: str, entry: object) -> tuple[str, np.dtype[Any], tuple[int,
     return name, np.dtype(DTYPES[dtype]), sizes, offsets[0], offsets[1]
 
 
-def is_pair(value: Any) -> bool:  # noqa: ANN401 - any JSON value
+def is_pair(value: object) -> bool:
     """Whether a value is a list of two whole numbers of 64 bits, 0 or more; booleans are none."""
     numbers = value if isinstance(value, list) else []
     return len(numbers) == 2 and all(type(n) is int and 0 <= n < 2**64 for n in numbers)
