@@ -10,12 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 
+from export.marks import mark_weights
+from export.onnx_file import refer_to_weights, tidy_graph
 from model.attention import MultiHeadAttention
 from model.contract import (
     BIAS,
     DECOMPOSED,
     FUSED,
     FUSED_BIAS,
+    FUSED_CAUSAL,
     FUSED_WEIGHTS,
     KEY,
     KEY_LENGTHS,
@@ -45,16 +48,16 @@ class Decomposed(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """``[B,L,D], [B,S,kdim], [B,S,vdim], [B or 1,H or 1,L or 1,S]`` to output, weights."""
         layer = self.layer
-        q = layer.split_heads(layer.W_q(query))
-        k = layer.split_heads(layer.W_k(key))
-        v = layer.split_heads(layer.W_v(value))
+        q = layer.split_heads(project(layer.W_q, query).to(bias.dtype))
+        k = layer.split_heads(project(layer.W_k, key).to(bias.dtype))
+        v = layer.split_heads(project(layer.W_v, value).to(bias.dtype))
         scores = layer.scaled_scores(q, k)
         # As a bare ONNX node, so that torch does not freeze which axes of the bias are 1.
         biased = torch.onnx.ops.symbolic(
             "Add", (scores, bias), dtype=scores.dtype, shape=scores.shape, version=14
         )
         mixed, weights = layer.mix(biased, v)
-        return layer.fc_out(layer.join_heads(mixed)), weights
+        return project(layer.fc_out, layer.join_heads(mixed)).to(bias.dtype), weights
 
 
 class Fused(nn.Module):
@@ -68,11 +71,24 @@ class Fused(nn.Module):
         self.layer = layer
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, *options: Tensor | None, mode: int = 0
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *options: Tensor | None,
+        mode: int = 0,
+        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """Project, attend, and return the joined heads ``[B,L,D]`` and the fourth output."""
+        """Project, attend, and return the joined heads ``[B,L,D]`` and the fourth output.
+
+        A bias is float32, and so is what it is added to: float16 has no -1e30, and a row that sees
+        no key would not be uniform. Without a bias CUDA's flash kernel takes the tokens in float16
+        and keeps scores and sums in float32; it takes no ``softmax_precision``.
+        """
         layer = self.layer
-        q, k, v = layer.W_q(query), layer.W_k(key), layer.W_v(value)
+        q, k, v = project(layer.W_q, query), project(layer.W_k, key), project(layer.W_v, value)
+        if options and options[0] is not None:
+            q, k, v = (each.to(options[0].dtype) for each in (q, k, v))
         (batch_size, length, _), key_length = q.shape, k.shape[1]
         past = (batch_size, layer.num_heads, key_length, layer.d_k)
         joined, _, _, fourth = torch.onnx.ops.symbolic_multi_out(
@@ -82,6 +98,7 @@ class Fused(nn.Module):
                 "q_num_heads": layer.num_heads,
                 "kv_num_heads": layer.num_heads,
                 "qk_matmul_output_mode": mode,
+                **({"is_causal": 1} if is_causal else {}),
             },
             dtypes=(q.dtype,) * 4,
             # Declared in full: torch's own operator writes 0 for the last axis of the weights.
@@ -97,8 +114,7 @@ class FusedBias(Fused):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         """``[B,L,D], [B,S,kdim], [B,S,vdim], [B or 1,H or 1,L,S]`` to ``[B,L,D]``."""
         joined, _ = self.attend(query, key, value, bias)
-        output: Tensor = self.layer.fc_out(joined)
-        return output
+        return project(self.layer.fc_out, joined).to(query.dtype)
 
 
 class FusedWeights(Fused):
@@ -109,7 +125,7 @@ class FusedWeights(Fused):
     ) -> tuple[Tensor, Tensor]:
         """``[B,L,D], [B,S,kdim], [B,S,vdim], [B or 1,H or 1,L,S]`` to output and weights."""
         joined, weights = self.attend(query, key, value, bias, mode=POST_SOFTMAX)
-        return self.layer.fc_out(joined), weights
+        return project(self.layer.fc_out, joined).to(query.dtype), weights
 
 
 class FusedLengths(Fused):
@@ -118,8 +134,26 @@ class FusedLengths(Fused):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_lengths: Tensor) -> Tensor:
         """``[B,L,D], [B,S,kdim], [B,S,vdim]``, int64 ``[B]`` to ``[B,L,D]``."""
         joined, _ = self.attend(query, key, value, None, None, None, key_lengths)
-        output: Tensor = self.layer.fc_out(joined)
-        return output
+        return project(self.layer.fc_out, joined).to(query.dtype)
+
+
+def project(linear: nn.Linear, tokens: Tensor) -> Tensor:
+    """``[B,T,inputs]`` to ``[B,T,outputs]``, in the precision of the weights."""
+    projected: Tensor = linear(tokens.to(linear.weight.dtype))
+    return projected
+
+
+class FusedCausal(Fused):
+    """Query i sees the keys up to the i-th, without a bias: for CUDA's flash kernel.
+
+    Key lengths are no input of it: with them the operator aligns query and keys at the last key of
+    each item, where onnxruntime is of June 2026 or newer (onnx pull request 8068).
+    """
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """``[B,L,D], [B,S,kdim], [B,S,vdim]`` to ``[B,L,D]``."""
+        joined, _ = self.attend(query, key, value, is_causal=True)
+        return project(self.layer.fc_out, joined).to(query.dtype)
 
 
 BODIES: dict[GraphSpec, tuple[type[nn.Module], int]] = {
@@ -127,6 +161,7 @@ BODIES: dict[GraphSpec, tuple[type[nn.Module], int]] = {
     FUSED_BIAS: (FusedBias, ATTENTION_OPSET),
     FUSED_WEIGHTS: (FusedWeights, ATTENTION_OPSET),
     FUSED: (FusedLengths, ATTENTION_OPSET),
+    FUSED_CAUSAL: (FusedCausal, ATTENTION_OPSET),
 }
 
 
@@ -138,17 +173,18 @@ def trace_graph(layer: MultiHeadAttention, graph: GraphSpec) -> onnx.ModelProto:
         graph: which one.
 
     Returns:
-        The model with its weights inside.
+        The model; its weights are references to the file that `onnx_file.write_weights` writes.
 
     Raises:
         ValueError: if `layer` is in training mode.
+        VerificationError: if the graph has a tensor that is not one of the layer's weights.
     """
     if layer.training:
         raise ValueError("the layer is in training mode, expected layer.eval()")
     body, opset = BODIES[graph]
     with quiet_exporter():
         program = torch.onnx.export(
-            body(layer).eval(),
+            body(mark_weights(layer)).eval(),
             example_inputs(layer.spec, graph),
             input_names=list(graph.inputs),
             output_names=list(graph.outputs),
@@ -159,7 +195,10 @@ def trace_graph(layer: MultiHeadAttention, graph: GraphSpec) -> onnx.ModelProto:
         )
     if program is None:
         raise RuntimeError("torch.onnx.export returned nothing")
-    return program.model_proto
+    names = refer_to_weights(program.model, layer.spec)
+    proto = program.model_proto
+    tidy_graph(proto, layer.spec, names)
+    return proto
 
 
 def example_inputs(spec: AttentionSpec, graph: GraphSpec) -> tuple[Tensor, ...]:

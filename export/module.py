@@ -1,27 +1,19 @@
 """`export_module`: a live PyTorch layer becomes a model that the server loads."""
 
 import copy
-import importlib.metadata
-import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from torch import nn
 
-from export.graphs import trace_graph
-from export.onnx_file import tidy_graph, write_graphs
-from export.repository import write_json, write_manifest, write_version
-from export.verify import (
-    SIZE_NAMES,
-    SIZES,
-    TOLERANCE,
-    largest_error,
-    load_runtime,
-    verify_graphs,
-    verify_layer,
-)
+from export.example import Example, write_example
+from export.repository import NewVersion, write_versions
+from export.template import trace_template
+from export.verify import verify_layer
+from export.version import fill_version
 from model.attention import MultiHeadAttention
-from model.contract import DECOMPOSED, GRAPHS, VERIFICATION_FILE
+from model.contract import Precision
 
 
 def export_module(
@@ -30,6 +22,8 @@ def export_module(
     *,
     name: str,
     on_step: Callable[[str], None] = lambda _: None,
+    example: Example | None = None,
+    precision: Precision = "fp32",
 ) -> Path:
     """Export an attention layer, verify it against float64, and put it into a repository.
 
@@ -38,7 +32,9 @@ def export_module(
             training can go on.
         models: the repository, a directory; made if absent.
         name: of the model: letters, digits, '_', '.' and '-'.
-        on_step: called after each of `export.progress.STEPS` steps with what was done.
+        on_step: called after each of `export.progress.count_steps()` steps with what was done.
+        example: what the page shows first; random tensors unless given.
+        precision: in what the model stores and multiplies; "fp16" halves it, for CUDA.
 
     Returns:
         The directory of the new version.
@@ -51,44 +47,18 @@ def export_module(
         VerificationError: if the layer or a graph misses the tolerance.
     """
     layer = to_layer(module)
+    layer.spec = replace(layer.spec, precision=precision)
 
     def fill(directory: Path) -> None:
-        write_files(layer, directory, on_step)
+        weights = layer.to_weights()
+        verify_layer(layer, weights)
+        template = trace_template(layer, on_step)
+        fill_version(directory, template, lambda: (weights, None), on_step)
+        if example is not None:
+            write_example(directory, example)
 
-    return write_version(Path(models), name, layer.spec, fill)
-
-
-def write_files(layer: MultiHeadAttention, directory: Path, on_step: Callable[[str], None]) -> None:
-    """Write graphs, weights, verification and manifest of `layer` into an empty directory.
-
-    Raises:
-        VerificationError: if the layer or a graph misses the tolerance.
-    """
-    weights = layer.to_weights()
-    verify_layer(layer, weights)
-    protos = {}
-    for graph in GRAPHS:
-        protos[graph.file] = trace_graph(layer, graph)
-        tidy_graph(protos[graph.file], layer.spec, weights)
-        on_step(f"traced {graph.name}")
-    write_graphs(protos, directory)
-    errors = verify_graphs(directory, weights, lambda graph: on_step(f"verified {graph.name}"))
-    record = {
-        "versions": read_versions(),
-        "attention": layer.spec.to_properties(),
-        "sizes": [dict(zip(SIZE_NAMES, sizes, strict=True)) for sizes in SIZES],
-        "hidings": list(errors[DECOMPOSED.name]),
-        "tolerance": TOLERANCE,
-        "largest_error": errors,
-    }
-    write_json(directory / VERIFICATION_FILE, record)
-    write_manifest(directory, layer.spec)
-
-
-def read_largest_error(directory: Path) -> float:
-    """The largest error that verification found in a version's directory."""
-    record = json.loads((directory / VERIFICATION_FILE).read_bytes())
-    return largest_error(record["largest_error"])
+    (directory,) = write_versions(Path(models), [NewVersion(name, layer.spec, fill)])
+    return directory
 
 
 def to_layer(module: nn.Module) -> MultiHeadAttention:
@@ -108,12 +78,3 @@ def to_layer(module: nn.Module) -> MultiHeadAttention:
             "state_dict and use limelight-export checkpoint"
         )
     return copy.deepcopy(module).cpu().float().eval()
-
-
-def read_versions() -> dict[str, str]:
-    """Versions of what wrote and ran the graphs."""
-    return {
-        package: importlib.metadata.version(package)
-        for package in ("limelight", "torch", "onnx", "onnxscript", "numpy")
-        # Not by distribution: that of onnxruntime is one of two.
-    } | {"onnxruntime": load_runtime().__version__}

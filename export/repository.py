@@ -1,16 +1,18 @@
 """The model directory: files, manifest and Triton's config, put in place whole or not at all."""
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from export.aside import VERSION, made_aside
 from export.errors import RepositoryError
 from model.contract import (
     BIAS,
@@ -29,6 +31,8 @@ from model.contract import (
 )
 
 MAX_BATCH_SIZE = 256
+# A disk, a quota, a limit: errors of a write, which do not name the file.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_name(name: str) -> None:
@@ -45,45 +49,93 @@ def check_name(name: str) -> None:
         )
 
 
-def write_version(
-    models: Path, name: str, spec: AttentionSpec, fill: Callable[[Path], None]
-) -> Path:
-    """Let `fill` write the files of a model, then make them its next version, all at once.
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A version that is to be written.
 
-    Version 1 of a new model, else one more than the highest. Nothing is left behind when
-    `fill` raises.
+    Attributes:
+        name: of the model.
+        spec: its sizes.
+        fill: writes the files; it is given an empty directory.
+    """
+
+    name: str
+    spec: AttentionSpec
+    fill: Callable[[Path], None]
+
+
+def write_versions(models: Path, versions: Sequence[NewVersion]) -> list[Path]:
+    """Let each version write its files, then put all of them in place.
+
+    A version gets number 1 in a new model, else one more than the highest. Nothing is left behind
+    when one of them raises.
 
     Args:
         models: the repository; made if absent.
-        name: of the model.
-        spec: its sizes.
-        fill: given an empty directory.
+        versions: of different models.
 
     Returns:
-        The directory of the version.
+        The directories of the versions.
 
     Raises:
-        RepositoryError: if the name is unfit, `models` is not a directory, or the model exists
-            with other sizes.
+        RepositoryError: if a name is unfit, `models` is not a directory, or a model exists with
+            other sizes.
     """
-    check_name(name)
     if models.exists() and not models.is_dir():
         raise RepositoryError(
             f"'{models}' is not a directory, expected the directory of models; choose another "
             "--models or remove it"
         )
-    check_same_sizes(models / name, spec)
-    with made_directory(models):
-        # Beside its place: the rename stays within one file system, and servers skip dot names.
-        aside = Path(tempfile.mkdtemp(prefix=f".{name}.", dir=models))
-        try:
-            version = aside / "version"
-            version.mkdir()
-            fill(version)
-            flush(version)
-            return place_version(version, models / name, spec)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+    for new in versions:
+        check_name(new.name)
+        check_same_sizes(models / new.name, new.spec)
+    with made_directory(models), ExitStack() as asides:
+        whole = [write_aside(asides.enter_context(made_aside(models, v.name)), v) for v in versions]
+        return place_versions(models, whole, versions)
+
+
+def write_aside(aside: Path, new: NewVersion) -> Path:
+    """Write a version into a directory beside the models.
+
+    Raises:
+        RepositoryError: if there is no room for it.
+    """
+    version = aside / VERSION
+    version.mkdir()
+    try:
+        new.fill(version)
+        flush(version)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise RepositoryError(
+            f"'{aside.parent}' has no room for model '{new.name}' ({error.strerror}); make room or "
+            "choose another --models"
+        ) from None
+    return version
+
+
+def place_versions(
+    models: Path, written: Sequence[Path], versions: Sequence[NewVersion]
+) -> list[Path]:
+    """Move finished versions under their models; take them back if one cannot be moved."""
+    placed: list[Path] = []
+    try:
+        for path, new in zip(written, versions, strict=True):
+            placed.append(place_version(path, models / new.name, new.spec))
+    except BaseException:
+        for path in placed:
+            take_back(path)
+        raise
+    return placed
+
+
+def take_back(version: Path) -> None:
+    """Remove a version, and its model if that holds nothing else."""
+    model = version.parent
+    shutil.rmtree(version, ignore_errors=True)
+    if not versions_of(model):
+        shutil.rmtree(model, ignore_errors=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.contract import AttentionSpec
+from model.contract import AttentionSpec, Causal
 from model.weights import STATE_NAMES, Weights, expected_shapes
 
 
@@ -21,9 +21,13 @@ class MultiHeadAttention(nn.Module):
         vdim: width of value tokens; `d_model` unless given.
         bias: whether the four linear maps add a bias.
         dropout: share of the attention weights set to zero while training.
+        causal: hide later keys in every call: "top_left" lets query i see the keys 0..i,
+            "bottom_right" the last query all keys. The served model does so too, unless a request
+            says otherwise.
 
     Raises:
-        ValueError: if a size is not positive or `num_heads` does not divide `d_model`.
+        ValueError: if a size is not positive, `num_heads` does not divide `d_model`, or `causal`
+            is unknown.
     """
 
     def __init__(
@@ -35,9 +39,10 @@ class MultiHeadAttention(nn.Module):
         vdim: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
+        causal: Causal = False,
     ) -> None:
         super().__init__()
-        self.spec = AttentionSpec(d_model, num_heads, kdim, vdim)
+        self.spec = AttentionSpec(d_model, num_heads, kdim, vdim, causal=causal)
         self.d_model = d_model
         self.num_heads = num_heads
         self.d_k = self.spec.d_k
@@ -123,16 +128,27 @@ class MultiHeadAttention(nn.Module):
             The mixed values ``[B, H, L, K]`` and the weights ``[B, H, L, S]``.
         """
         scores = self.scaled_scores(query, key)
-        if mask is not None:
-            if mask.ndim == 3:
-                mask = mask.unsqueeze(1)
+        visible = self.find_visible(mask, scores)
+        if visible is not None:
             # Expanded, since masked_fill would also stretch the scores to a larger mask.
-            hidden = (mask == 0).expand_as(scores)
+            hidden = ~visible.expand_as(scores)
             # The lowest number rather than -1e9: scores below -1e9 must not beat a hidden key,
             # and -1e9 does not exist in half precision. Finite, so a row without any visible
             # key becomes uniform and not NaN.
             scores = scores.masked_fill(hidden, torch.finfo(scores.dtype).min)
         return self.mix(scores, value)
+
+    def find_visible(self, mask: Tensor | None, scores: Tensor) -> Tensor | None:
+        """Bool, broadcastable to the scores ``[B, H, L, S]``; nothing where nothing hides."""
+        visible = None
+        if mask is not None:
+            visible = (mask.unsqueeze(1) if mask.ndim == 3 else mask) != 0
+        if self.spec.causal:
+            length, keys = scores.shape[-2:]
+            shift = keys - length if self.spec.causal == "bottom_right" else 0
+            earlier = torch.ones(length, keys, dtype=torch.bool, device=scores.device).tril(shift)
+            visible = earlier if visible is None else visible & earlier
+        return visible
 
     def scaled_scores(self, query: Tensor, key: Tensor) -> Tensor:
         """``[B, H, L, K]`` and ``[B, H, S, K]`` to the scores ``[B, H, L, S]``.
@@ -167,9 +183,12 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_weights(cls, weights: Weights) -> Self:
-        """The layer with these numbers, in evaluation mode."""
+        """The layer with these numbers, in float32 and evaluation mode."""
         spec = weights.spec
-        layer = cls(spec.d_model, spec.num_heads, kdim=spec.kdim, vdim=spec.vdim)
+        layer = cls(
+            spec.d_model, spec.num_heads, kdim=spec.kdim, vdim=spec.vdim, causal=spec.causal
+        )
+        layer.spec = spec
         layer.load_state_dict(
             {
                 name: torch.from_numpy(getattr(weights, field).copy())

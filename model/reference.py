@@ -4,15 +4,16 @@ Vaswani et al., "Attention Is All You Need" (2017), section 3.2.
 """
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from model.contract import HIDING_BIAS
+from model.contract import HIDING_BIAS, CausalForm
 from model.weights import Weights
 
 Array = NDArray[np.float64]
+HIDING = np.float64(HIDING_BIAS)  # a number of Python's own would be cast to the bias's type
 
 
 def attend(
@@ -24,7 +25,7 @@ def attend(
     mask: ArrayLike | None = None,
     key_mask: ArrayLike | None = None,
     bias: ArrayLike | None = None,
-    causal: bool | Literal["top_left", "bottom_right"] = False,
+    causal: bool | CausalForm = False,
 ) -> tuple[Array, Array]:
     """Multi-head attention as the tensor contract defines it.
 
@@ -49,26 +50,76 @@ def attend(
     query = np.asarray(query, np.float64)
     key = query if key is None else np.asarray(key, np.float64)
     value = key if value is None else np.asarray(value, np.float64)
-    added = None if bias is None else with_four_axes(np.asarray(bias, np.float64))
-    visible = np.ones((query.shape[0], spec.num_heads, query.shape[1], key.shape[1]), bool)
+    shape = (query.shape[0], spec.num_heads, query.shape[1], key.shape[1])
+    added = None if bias is None else np.broadcast_to(with_four_axes(np.asarray(bias)), shape)
+    visible = np.ones(shape, bool)
     visible &= find_visible(mask, key_mask, added)
     if causal:
         visible &= causal_visibility(query.shape[1], key.shape[1], causal)
     counts = find_counting_keys(visible)[:, :, None]
-    q = split_heads(project(query, weights.W_q, weights.b_q), spec.num_heads)
-    k = split_heads(project(np.where(counts, key, 0), weights.W_k, weights.b_k), spec.num_heads)
-    v = split_heads(project(np.where(counts, value, 0), weights.W_v, weights.b_v), spec.num_heads)
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(spec.d_k)  # [B, H, L, S]
+    key, value = np.where(counts, key, 0), np.where(counts, value, 0)
+    output = np.tile(np.asarray(weights.b_out, np.float64), (*query.shape[:2], 1))
+    attention = np.empty(shape)
+    # One at a time, as in float64 a matrix of 4096 x 4096 takes 128 MiB, and its tokens more.
+    for head in range(spec.num_heads):
+        bias_of_head = None if added is None else added[:, head]
+        attention[:, head] = weigh(weights, head, query, key, visible[:, head], bias_of_head)
+        output += mix(weights, head, attention[:, head], value)
+    return output, attention
+
+
+def weigh(
+    weights: Weights,
+    head: int,
+    query: Array,
+    key: Array,
+    visible: NDArray[np.bool_],
+    added: NDArray[Any] | None,
+) -> Array:
+    """The attention weights ``[B, L, S]`` of one head, whose bias and mask have that shape."""
+    rows = rows_of(head, weights.spec.d_k)
+    q = project(query, weights.W_q[rows], weights.b_q[rows])  # [B, L, K]
+    k = project(key, weights.W_k[rows], weights.b_k[rows])
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(weights.spec.d_k)
     if added is not None:
-        scores = scores + np.where(added <= HIDING_BIAS, 0, added)
-    attention = softmax_of_visible(scores, visible)
-    mixed = (attention @ v).swapaxes(1, 2)  # [B, L, H, K]
-    joined = mixed.reshape(*mixed.shape[:2], -1)
-    return project(joined, weights.fc_out, weights.b_out), attention
+        scores = scores + np.where(added <= HIDING, 0, added)
+    return softmax_of_visible(scores, visible)
+
+
+def mix(weights: Weights, head: int, attention: Array, value: Array) -> Array:
+    """What one head adds to the output ``[B, L, D]``: its values, mixed, through its columns.
+
+    ``fc_out`` times the joined heads is the sum of these.
+    """
+    rows = rows_of(head, weights.spec.d_k)
+    v = project(value, weights.W_v[rows], weights.b_v[rows])  # [B, S, K]
+    return project(attention @ v, weights.fc_out[:, rows], 0)
+
+
+def bound_scores(weights: Weights, query: ArrayLike, key: ArrayLike) -> float:
+    """What no score of a head exceeds: the norms of its longest query and key, over sqrt(K).
+
+    Args:
+        weights: of the layer.
+        query: ``[B, L, D]``.
+        key: ``[B, S, kdim]``.
+    """
+    bounds = []
+    for head in range(weights.spec.num_heads):
+        rows = rows_of(head, weights.spec.d_k)
+        q = project(query, weights.W_q[rows], weights.b_q[rows])  # [B, L, K]
+        k = project(key, weights.W_k[rows], weights.b_k[rows])
+        bounds.append(np.linalg.norm(q, axis=-1).max() * np.linalg.norm(k, axis=-1).max())
+    return float(max(bounds)) / math.sqrt(weights.spec.d_k)
+
+
+def rows_of(head: int, d_k: int) -> slice:
+    """Which of the D outputs of the maps of query, key and value are those of a head."""
+    return slice(head * d_k, (head + 1) * d_k)
 
 
 def find_visible(
-    mask: ArrayLike | None, key_mask: ArrayLike | None, bias: Array | None
+    mask: ArrayLike | None, key_mask: ArrayLike | None, bias: NDArray[Any] | None
 ) -> NDArray[np.bool_]:
     """Bool, broadcastable to ``[B, H, L, S]``: what the three tensors let be seen."""
     visible = np.ones((1, 1, 1, 1), bool)
@@ -77,7 +128,7 @@ def find_visible(
     if key_mask is not None:
         visible = visible & (np.asarray(key_mask)[:, None, None, :] != 0)
     if bias is not None:
-        visible = visible & ~(bias <= HIDING_BIAS)
+        visible = visible & ~(bias <= HIDING)
     return visible
 
 
@@ -91,12 +142,6 @@ def project(tokens: ArrayLike, matrix: ArrayLike, offset: ArrayLike) -> Array:
     """``[B, T, inputs]`` times ``[outputs, inputs]`` plus ``[outputs]``: ``[B, T, outputs]``."""
     x, w, b = (np.asarray(a, np.float64) for a in (tokens, matrix, offset))
     return x @ w.T + b
-
-
-def split_heads(tokens: Array, num_heads: int) -> Array:
-    """``[B, T, D]`` to ``[B, H, T, K]``."""
-    batch_size, length, width = tokens.shape
-    return tokens.reshape(batch_size, length, num_heads, width // num_heads).swapaxes(1, 2)
 
 
 def with_four_axes(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,14 +2,23 @@
 
 from dataclasses import dataclass
 
+from export.checkpoints.bart import BART
 from export.checkpoints.bert import BERT
+from export.checkpoints.distilbert import DISTILBERT
 from export.checkpoints.family import Family
+from export.checkpoints.gpt2 import GPT2
+from export.checkpoints.linears import LINEARS
+from export.checkpoints.openai_clip import OPENAI_CLIP
 from export.checkpoints.own import OWN
+from export.checkpoints.refused import REFUSED
 from export.checkpoints.tensors import Tensors
+from export.checkpoints.timm import TIMM
 from export.checkpoints.torch_layer import TORCH_LAYER
+from export.checkpoints.vit import VIT
 from export.errors import CheckpointError
 
-FAMILIES = (OWN, TORCH_LAYER, BERT)
+FAMILIES = (OWN, LINEARS, OPENAI_CLIP, TORCH_LAYER, BERT, VIT, DISTILBERT, BART, GPT2, TIMM)
+"""Those that are read. A layer that several would claim is of the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,7 @@ def detect(tensors: Tensors, wanted: str | None) -> Found:
     """
     found = find_layers(tensors)
     if not found:
-        known = "; ".join(family.name for family in FAMILIES)
+        known = "; ".join(map(str, FAMILIES))
         raise CheckpointError(
             f"{tensors.file!r} holds no attention layer of a known family, expected one of: "
             f"{known}; it holds {list_names(sorted(tensors.names)[:8])}"
@@ -44,9 +53,15 @@ def detect(tensors: Tensors, wanted: str | None) -> Found:
 
 
 def find_layers(tensors: Tensors) -> list[Found]:
-    """All layers of all families, in the order in which a person counts them."""
-    found = [Found(family, layer) for family in FAMILIES for layer in family.find(tensors.names)]
-    return sorted(found, key=lambda one: counting_order(one.layer))
+    """All layers of all families, in the order in which a person counts them.
+
+    Those of `REFUSED` are among them: reading one says why it is refused.
+    """
+    found: dict[str, Found] = {}
+    for family in (*REFUSED, *FAMILIES):
+        for layer in family.find(tensors.names):
+            found.setdefault(layer, Found(family, layer))
+    return sorted(found.values(), key=lambda one: counting_order(one.layer))
 
 
 def counting_order(layer: str) -> list[tuple[int, str]]:

@@ -13,14 +13,29 @@ class Family:
     """Checkpoints that name and store an attention layer in one way.
 
     Attributes:
-        name: for messages.
+        name: of the class or of networks that have it.
+        tensors: the names that tell a layer of it, for people.
         find: prefixes of the layers among the names of a file's tensors; "" is the file itself.
-        read: the layer at a prefix; raises `CheckpointError`.
+        read_layer: the layer, of its tensors and with its settings; raises `CheckpointError`. It
+            decides by names, shapes and settings alone, never by numbers.
     """
 
     name: str
+    tensors: str
     find: Callable[[Iterable[str]], set[str]]
-    read: Callable[[Tensors, Config, str], Weights]
+    read_layer: Callable[[Tensors, Config], Weights]
+
+    def read(self, tensors: Tensors, config: Config, layer: str) -> Weights:
+        """The layer at a prefix.
+
+        Raises:
+            CheckpointError: naming the tensor or setting that is missing, unfit, or tells that
+                the layer computes more than the formula.
+        """
+        return self.read_layer(tensors.below(layer), config.at(layer))
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.tensors})"
 
 
 def find_prefixes(names: Iterable[str], *endings: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Layers that keep four ``nn.Linear`` under names of their own."""
 
 from export.checkpoints.config import Config
-from export.checkpoints.plain import check_plain
+from export.checkpoints.plain import check_plain, name_parts
 from export.checkpoints.tensors import Tensors
 from model.weights import Weights
 
@@ -36,6 +36,5 @@ def read_linear_maps(
         fc_out=tensors.read(f"{output}.weight", d_model, d_model),
         b_out=tensors.read_or_zeros(f"{output}.bias", d_model),
     )
-    maps = (query, key, value, output)
-    check_plain(tensors, [f"{name}.{part}" for name in maps for part in ("weight", "bias")])
+    check_plain(tensors, name_parts(query, key, value, output))
     return weights

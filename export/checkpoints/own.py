@@ -16,15 +16,14 @@ def find(names: Iterable[str]) -> set[str]:
     return find_prefixes(names, "W_q.weight", "W_k.weight", "W_v.weight")
 
 
-def read(tensors: Tensors, config: Config, layer: str) -> Weights:
+def read(tensors: Tensors, config: Config) -> Weights:
     """Read ``W_q``, ``W_k``, ``W_v`` and ``fc_out``, or ``W_o`` as some spell it; not both.
 
     Raises:
         CheckpointError: if a tensor is missing, unfit or unknown.
     """
-    tensors = tensors.below(layer)
     output = next((name for name in OUTPUTS if f"{name}.weight" in tensors), OUTPUTS[0])
     return read_linear_maps(tensors, config, query="W_q", key="W_k", value="W_v", output=output)
 
 
-OWN = Family("MultiHeadAttention (W_q, W_k, W_v, fc_out or W_o)", find, read)
+OWN = Family("MultiHeadAttention", "W_q, W_k, W_v, fc_out or W_o", find, read)

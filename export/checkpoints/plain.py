@@ -13,13 +13,21 @@ HARMLESS = re.compile(
 )
 # What a part of a name tells of the tensor; the first that fits.
 EFFECTS = {
+    r"\bbias_[kv]$": "adds a learned key to every sequence (add_bias_kv)",
+    r"\b[qv]_bias$": "is a bias under another name than its map",
     r"rotary|rope|inv_freq": "rotates queries and keys by their positions",
-    r"relative|rel_pos|distance": "adds relative positions to the scores",
+    r"relative|rel_pos|rel_attn|distance": "adds relative positions to the scores",
     r"global": "projects some tokens with maps of their own",
     r"lora|adapter": "adds to the maps",
     r"norm|ln_": "normalizes within the layer",
+    r"logit_scale|temperature": "scales the scores",
     r"": "is none of the four maps",
 }
+
+
+def name_parts(*maps: str) -> list[str]:
+    """Names of the tensors of linear maps."""
+    return [f"{name}.{part}" for name in maps for part in ("weight", "bias")]
 
 
 def check_plain(tensors: Tensors, known: Collection[str]) -> None:

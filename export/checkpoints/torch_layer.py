@@ -23,7 +23,7 @@ def find(names: Iterable[str]) -> set[str]:
     return find_prefixes(names, "in_proj_weight", *SEPARATE)
 
 
-def read(tensors: Tensors, config: Config, layer: str) -> Weights:
+def read(tensors: Tensors, config: Config) -> Weights:
     """Read the layer; ``in_proj_weight`` and ``in_proj_bias`` hold query, key, value in turn.
 
     ``add_zero_attn`` leaves no trace in a checkpoint, so it cannot be refused here.
@@ -31,7 +31,6 @@ def read(tensors: Tensors, config: Config, layer: str) -> Weights:
     Raises:
         CheckpointError: if a tensor is missing, unfit or unknown, or ``add_bias_kv`` was set.
     """
-    tensors = tensors.below(layer)
     check_no_extra_key(tensors)
     spec = read_spec(tensors, config)
     d_model = spec.d_model
@@ -88,4 +87,4 @@ def read_matrices(tensors: Tensors, spec: AttentionSpec) -> list[NDArray[np.floa
     ]
 
 
-TORCH_LAYER = Family("nn.MultiheadAttention (in_proj_weight, out_proj)", find, read)
+TORCH_LAYER = Family("nn.MultiheadAttention", "in_proj_weight, out_proj", find, read)

@@ -7,12 +7,13 @@ import pytest
 
 from export.graphs import trace_graph
 from export.module import export_module
-from export.onnx_file import tidy_graph, write_graphs
-from export.progress import STEPS
-from export.verify import Run, open_graph
+from export.onnx_file import encode_graph, write_weights
+from export.progress import count_steps
+from export.runtime import Run, open_graph
 from model.attention import MultiHeadAttention
-from model.contract import FUSED_WEIGHTS, AttentionSpec
+from model.contract import FUSED_WEIGHTS, WEIGHTS_FILE, AttentionSpec
 from model.weights import Weights
+from tests.export.sharded import write_sharded
 
 Open = Callable[[Weights], Run]
 
@@ -29,7 +30,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, weights: Weights) -> Path
     models, steps = tmp_path_factory.mktemp("models"), list[str]()
     layer = MultiHeadAttention.from_weights(weights)
     version = export_module(layer, models, name="small", on_step=steps.append)
-    assert len(steps) == STEPS
+    assert len(steps) == count_steps()
     assert version == models / "small" / "1"
     return version
 
@@ -40,8 +41,14 @@ def open_weights(tmp_path: Path) -> Open:
 
     def open_(weights: Weights) -> Run:
         proto = trace_graph(MultiHeadAttention.from_weights(weights), FUSED_WEIGHTS)
-        tidy_graph(proto, weights.spec, weights)
-        write_graphs({FUSED_WEIGHTS.file: proto}, tmp_path)
+        (tmp_path / FUSED_WEIGHTS.file).write_bytes(encode_graph(proto))
+        write_weights(weights, tmp_path / WEIGHTS_FILE)
         return open_graph(tmp_path / FUSED_WEIGHTS.file)
 
     return open_
+
+
+@pytest.fixture
+def sharded(tmp_path: Path) -> Path:
+    """The directory of a checkpoint of four layers, in two shards, with its config."""
+    return write_sharded(tmp_path / "network")

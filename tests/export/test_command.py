@@ -1,5 +1,6 @@
 """``limelight-export``: one line of success, one line of failure, quick help."""
 
+import json
 import os
 import pty
 import re
@@ -16,7 +17,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from export.__main__ import main
-from export.verify import open_graph
+from export.runtime import open_graph
 from model.attention import MultiHeadAttention
 from model.contract import FUSED_WEIGHTS
 
@@ -52,9 +53,17 @@ def test_help_comes_without_torch() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--help"], ["random", "checkpoint"]),
-        (["random", "--help"], ["--d-model", "--num-heads", "--kdim", "--vdim", "--seed"]),
-        (["checkpoint", "--help"], ["FILE", "--layer", "--num-heads", "--name", "--models"]),
+        (["--help"], ["inspect", "checkpoint", "random", "verify"]),
+        (["inspect", "--help"], ["FILE", "--num-heads", "--json"]),
+        (["verify", "--help"], ["directory", "--provider"]),
+        (
+            ["random", "--help"],
+            ["--d-model", "--num-heads", "--kdim", "--vdim", "--seed", "--precision"],
+        ),
+        (
+            ["checkpoint", "--help"],
+            ["FILE", "--layer", "--num-heads", "--causal", "--precision", "--name", "--models"],
+        ),
     ],
 )
 def test_help_names_every_option(command: Command, arguments: list[str], words: list[str]) -> None:
@@ -87,7 +96,7 @@ def test_a_checkpoint_is_exported_and_served_as_its_library_computes_it(tmp_path
     code, out, seen = run_at_terminal("checkpoint", str(checkpoint), *options, str(models))
     assert code == 0
     assert re.fullmatch(
-        rf"{models}/mha/1: largest error \d\.\de-0[78] against float64; "
+        rf"(?s) +\n  hiding .+{models}/mha/1: largest error \d\.\de-0[78] against float64\n"
         rf"serve it with: limelight-serve --models '{models}'\n",
         out,
     )
@@ -132,8 +141,8 @@ def test_a_checkpoint_is_exported_and_served_as_its_library_computes_it(tmp_path
         ),
         pytest.param(
             "checkpoint absent.pt",
-            "checkpoint 'absent.pt' does not exist, expected a .safetensors, .pt, .pth or .bin "
-            "file",
+            "checkpoint 'absent.pt' does not exist, expected a .safetensors, "
+            ".safetensors.index.json, .pt, .pth or .bin file",
             id="no such file",
         ),
     ],
@@ -175,15 +184,89 @@ def test_a_damaged_checkpoint_leaves_no_directory_of_models(
 def test_weights_beyond_float32_are_not_served(command: Command, tmp_path: Path) -> None:
     torch.manual_seed(1)
     state = MultiHeadAttention(12, 3).state_dict()
-    save_file({name: tensor * 1e5 for name, tensor in state.items()}, "x.safetensors")
+    save_file({name: tensor * 1e20 for name, tensor in state.items()}, "x.safetensors")
     code, out, err = command("checkpoint", "x.safetensors", "--num-heads", "3")
     assert (code, out) == (1, "")
     assert re.fullmatch(
-        r"limelight-export: the layer's forward: output differs from float64 by .+ with hiding "
+        r"limelight-export: graph 'model': output differs from float64 by .+ with hiding "
         r"'none' at batch size 1, query length 1, key length 1, expected at most 1e-05; .+\n",
         err,
     )
     assert [path.name for path in tmp_path.iterdir()] == ["x.safetensors"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ["random --d-model 12 --num-heads 3", "checkpoint network --layer layers.1"]
+)
+def test_every_export_may_be_in_float16_and_says_so(
+    arguments: str, command: Command, sharded: Path, tmp_path: Path
+) -> None:
+    code, out, _ = command(*arguments.split(), "--precision", "fp16", "--name", "half")
+    assert code == 0
+    assert re.search(r"models/half/1: largest error [1-9]\.\de-0[34] against float64", out)
+    manifest = json.loads((tmp_path / "models/half/1/manifest.json").read_text())
+    assert manifest["attention"]["precision"] == "fp16"
+    assert command("verify", "models")[0] == 0
+
+
+def test_every_layer_of_a_checkpoint_is_exported_by_one_command(
+    command: Command, sharded: Path, tmp_path: Path
+) -> None:
+    code, out, err = command("checkpoint", str(sharded), "--layer", "layers.[02]", "--name", "net")
+    assert (code, err) == (0, "")
+    assert re.search(r"\n  none +\d\.\de-0\d +\d\.\de-0\d +\d\.\de-0\d +\d\.\de-0\d", out)
+    assert re.search(
+        r"\nmodels/net.layer01/1: largest error \d\.\de-0[78] against float64\n"
+        r"models/net.layer03/1: largest error \d\.\de-0[78] against float64\n"
+        r"serve it with: limelight-serve --models models\n\Z",
+        out,
+    )
+    code, again, err = command("verify", "models")
+    assert (code, err) == (0, "")
+    assert again.startswith(
+        "models/net.layer01/1: as exported, and right on cpu\n"
+        "models/net.layer03/1: as exported, and right on cpu\n"
+    )
+    assert out[: out.index("models/")] in again
+    (tmp_path / "models" / "net.layer03" / "1" / "fused.onnx").unlink()
+    assert command("verify", "models")[::2] == (
+        1,
+        "limelight-export: 'models/net.layer03/1': fused.onnx is missing; export the layer again\n",
+    )
+
+
+def test_layers_are_listed_in_a_table_or_in_json(command: Command, sharded: Path) -> None:
+    code, table, err = command("inspect", str(sharded))
+    assert (code, err) == (0, "")
+    assert re.search(r"\n  3 +layers.2 +MultiHeadAttention +12 +3 +624 +float32 +yes +\n", table)
+    code, text, err = command("inspect", str(sharded), "--json")
+    content = json.loads(text)
+    assert content["file"] == str(sharded / "model.safetensors.index.json")
+    assert [layer["name"] for layer in content["layers"]] == [
+        "cross",
+        "layers.0",
+        "layers.1",
+        "layers.2",
+    ]
+    assert content["layers"][0]["kdim"] == 8
+
+
+def test_a_file_without_attention_is_refused_by_inspect(command: Command) -> None:
+    save_file({"head.weight": torch.zeros(2, 3)}, "x.safetensors")
+    assert command("inspect", "x.safetensors") == (
+        1,
+        "",
+        "limelight-export: 'x.safetensors' holds no attention layer of a known family\n",
+    )
+
+
+def test_a_layer_of_safetensors_is_listed_without_torch(sharded: Path) -> None:
+    code = (
+        "import sys; from export.__main__ import main; sys.argv[1:] = ['inspect', sys.argv[1]]\n"
+        "try: main()\nexcept SystemExit as end: sys.exit(end.code or 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(sharded)], check=False)
+    assert done.returncode == 0
 
 
 def test_an_option_that_is_missing_is_a_fault_of_usage(command: Command) -> None:

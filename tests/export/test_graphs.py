@@ -10,9 +10,18 @@ import torch
 from torch import Tensor
 
 from export.graphs import trace_graph
-from export.verify import draw_tokens, open_graph
+from export.hidings import draw_tokens
+from export.runtime import open_graph
 from model.attention import MultiHeadAttention
-from model.contract import DECOMPOSED, FUSED, FUSED_BIAS, FUSED_WEIGHTS, GRAPHS, GraphSpec
+from model.contract import (
+    DECOMPOSED,
+    FUSED,
+    FUSED_BIAS,
+    FUSED_CAUSAL,
+    FUSED_WEIGHTS,
+    GRAPHS,
+    GraphSpec,
+)
 from model.reference import attend
 from model.weights import Weights
 
@@ -32,6 +41,7 @@ SHAPES = {
     FUSED_BIAS: TOKENS | {"bias": BIAS, "output": OUTPUT},
     FUSED_WEIGHTS: TOKENS | {"bias": BIAS, "output": OUTPUT, "attention_weights": WEIGHTS},
     FUSED: TOKENS | {"key_lengths": ["batch_size"], "output": OUTPUT},
+    FUSED_CAUSAL: TOKENS | {"output": OUTPUT},
 }
 
 with_bias = pytest.mark.parametrize("graph", [DECOMPOSED, FUSED_BIAS, FUSED_WEIGHTS])
@@ -103,6 +113,17 @@ def test_key_lengths_hide_the_keys_behind_them(exported: Path, weights: Weights)
     lengths = np.array([1, 7, 3, 6, 2])
     (output,) = open_graph(exported / FUSED.file)(["output"], tokens | {"key_lengths": lengths})
     expected, _ = attend(weights, **tokens, key_mask=np.arange(S) < lengths[:, None])
+    np.testing.assert_allclose(output, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("length", "keys"), [(L, S), (S, L), (L, L)])
+def test_the_causal_graph_is_aligned_at_the_first_key(
+    exported: Path, weights: Weights, length: int, keys: int
+) -> None:
+    """onnxruntime has aligned it at the last one (issue 29020), and does so with key lengths."""
+    tokens: dict[str, Any] = draw_tokens(np.random.default_rng(3), weights.spec, B, length, keys)
+    (output,) = open_graph(exported / FUSED_CAUSAL.file)(["output"], tokens)
+    expected, _ = attend(weights, **tokens, causal="top_left")
     np.testing.assert_allclose(output, expected, atol=1e-6)
 
 

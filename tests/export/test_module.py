@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from export import export_module
 from export.errors import VerificationError
-from export.module import read_largest_error, to_layer
-from export.verify import open_graph
+from export.module import to_layer
+from export.record import read_report
+from export.runtime import open_graph
+from export.verify import largest_error
 from model.attention import MultiHeadAttention
 from model.contract import DECOMPOSED, FUSED_WEIGHTS
 from model.weights import Weights
@@ -50,12 +52,13 @@ def test_the_record_of_the_verification_tells_versions_sizes_hidings_and_errors(
         "fused_bias": 8,
         "fused_weights": 8,
         "fused": 2,
+        "fused_causal": 1,
     }
     assert set(errors["fused_weights"]["mask"]) == {"output", "attention_weights"}
 
 
 def test_the_largest_error_is_read_back_from_the_record(exported: Path) -> None:
-    assert 1e-9 < read_largest_error(exported) < 1e-6
+    assert 1e-9 < largest_error(read_report(exported)) < 1e-6
 
 
 def test_a_layer_of_torch_is_served_as_torch_computes_it(tmp_path: Path) -> None:
@@ -106,7 +109,7 @@ def test_a_graph_that_misses_the_tolerance_is_refused_and_nothing_is_left(
     tmp_path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("export.module.verify_layer", lambda *_: None)
-    monkeypatch.setattr("export.module.GRAPHS", (DECOMPOSED,))
+    monkeypatch.setattr("export.template.GRAPHS", (DECOMPOSED,))
     with pytest.raises(VerificationError, match=r"^graph 'model': output differs from float64 by"):
         export_module(DoubledScale.from_weights(weights), tmp_path / "models", name="other")
     assert not list(tmp_path.iterdir())

@@ -5,11 +5,21 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
 
 from export.errors import VerificationError
-from export.onnx_file import ALIGNMENT_BYTES, name_weights, write_graphs
+from export.marks import MARKS
+from export.onnx_file import (
+    ALIGNMENT_BYTES,
+    lay_out_weights,
+    read_weights,
+    refer_to_weights,
+    write_weights,
+)
 from model.contract import GRAPHS, WEIGHTS_FILE, AttentionSpec, GraphSpec
 from model.weights import STATE_NAMES, Weights
 
@@ -73,41 +83,62 @@ def test_no_file_tells_who_made_it_or_where(exported: Path, graph: GraphSpec) ->
     assert not any(node.metadata_props or node.doc_string for node in proto.graph.node)
 
 
-def make_proto(**arrays: object) -> onnx.ModelProto:
-    tensors = [numpy_helper.from_array(np.asarray(a), name) for name, a in arrays.items()]
-    return onnx.helper.make_model(onnx.helper.make_graph([], "graph", [], [], tensors))
+@pytest.mark.parametrize("spec", [AttentionSpec(6, 3), AttentionSpec(12, 3, kdim=8, vdim=10)])
+def test_weights_come_back_from_their_file(spec: AttentionSpec, tmp_path: Path) -> None:
+    weights = Weights.random(spec, seed=2)
+    write_weights(weights, tmp_path / WEIGHTS_FILE)
+    read = read_weights(tmp_path / WEIGHTS_FILE, spec)
+    for field in STATE_NAMES.values():
+        np.testing.assert_array_equal(getattr(read, field), getattr(weights, field))
 
 
-def test_a_tensor_that_is_no_weight_of_the_layer_is_refused(weights: Weights) -> None:
-    proto = make_proto(scale=np.full((2, 3), 0.5, np.float32))
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 70), st.integers(1, 70))
+def test_places_never_overlap_and_start_on_a_page(
+    d_k: int, heads: int, kdim: int, vdim: int
+) -> None:
+    end = 0
+    for place in lay_out_weights(AttentionSpec(d_k * heads, heads, kdim, vdim)).values():
+        assert end <= place.offset < end + ALIGNMENT_BYTES
+        assert place.offset % ALIGNMENT_BYTES == 0
+        end = place.offset + place.size_bytes
+
+
+def make_model(**arrays: np.ndarray) -> onnx_ir.Model:
+    tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = onnx.helper.make_graph([], "graph", [], [], tensors)
+    return onnx_ir.from_proto(onnx.helper.make_model(graph))
+
+
+def mark(name: str, *shape: int) -> np.ndarray:
+    return np.full(shape, MARKS[name], np.float32)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pytest.param(np.full((2, 3), 0.5, np.float32), id="no mark"),
+        pytest.param(mark("W_q.weight", 2, 3), id="the mark of another size"),
+        pytest.param(mark("W_q.weight", 12, 12) * 2, id="twice a mark"),
+        pytest.param(np.arange(144, dtype=np.float32).reshape(12, 12), id="many numbers"),
+    ],
+)
+def test_a_tensor_that_is_no_weight_of_the_layer_is_refused(
+    array: np.ndarray, weights: Weights
+) -> None:
     with pytest.raises(VerificationError) as caught:
-        name_weights(proto, weights)
+        refer_to_weights(make_model(scale=array), weights.spec)
     assert str(caught.value) == (
-        "tensor 'scale' [2, 3] of the graph is not a weight of the layer, expected W_q.weight, "
-        "W_q.bias, W_k.weight, W_k.bias, W_v.weight, W_v.bias, fc_out.weight, fc_out.bias alone"
+        f"tensor 'scale' {list(array.shape)} of the graph is not a weight of the layer, expected "
+        "W_q.weight, W_q.bias, W_k.weight, W_k.bias, W_v.weight, W_v.bias, fc_out.weight, "
+        "fc_out.bias alone"
     )
 
 
-def test_equal_weights_keep_names_of_their_own() -> None:
-    eye, zeros = np.eye(6, dtype=np.float32), np.zeros(6, np.float32)
-    weights = Weights(AttentionSpec(6, 2), eye, zeros, eye, zeros, eye, zeros, eye, zeros)
-    proto = make_proto(a=eye, b=zeros, c=eye, d=zeros)
-    name_weights(proto, weights)
-    names = [tensor.name for tensor in proto.graph.initializer]
-    assert names == ["W_q.weight.T", "W_q.bias", "W_k.weight.T", "W_k.bias"]
-
-
-def test_graphs_that_disagree_on_a_weight_are_refused(tmp_path: Path) -> None:
-    protos = {
-        f"{number}.onnx": make_proto(W=np.array([1, 2, number], np.float32)) for number in (3, 4)
-    }
-    with pytest.raises(ValueError, match=r"^the graphs disagree on weight 'W'$"):
-        write_graphs(protos, tmp_path)
-
-
-def test_single_numbers_and_sizes_stay_in_the_graph(tmp_path: Path) -> None:
-    proto = make_proto(scale=np.float32(2), sizes=np.array([3, 4]), W=np.ones(3, np.float32))
-    write_graphs({"a.onnx": proto}, tmp_path)
-    stored = onnx.load(tmp_path / "a.onnx", load_external_data=False).graph.initializer
+def test_single_numbers_and_sizes_stay_in_the_graph(weights: Weights) -> None:
+    model = make_model(
+        scale=np.array(2, np.float32), sizes=np.array([3, 4]), W=mark("W_k.weight", 8, 12)
+    )
+    assert refer_to_weights(model, weights.spec) == {"W": "W_k.weight.T"}
+    stored = onnx_ir.to_proto(model).graph.initializer
     outside = [t.name for t in stored if t.data_location == TensorProto.EXTERNAL]
     assert outside == ["W"]

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,16 +15,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from export.errors import RepositoryError
-from export.repository import check_name, write_version
+from export.repository import NewVersion, check_name, write_versions
 from model.contract import GRAPHS, AttentionSpec
 
 SPEC = AttentionSpec(12, 3, kdim=8, vdim=10)
-FILES = ["fused.onnx", "fused_bias.onnx", "fused_weights.onnx", "manifest.json", "model.onnx"]
-FILES += ["verification.json", "weights.bin"]
+FILES = ["fused.onnx", "fused_bias.onnx", "fused_causal.onnx", "fused_weights.onnx"]
+FILES += ["manifest.json", "model.onnx", "verification.json", "weights.bin"]
 
 
 def write_one_file(directory: Path) -> None:
     (directory / "model.onnx").write_text("graph")
+
+
+def write_version(
+    models: Path, name: str, spec: AttentionSpec, fill: Callable[[Path], None]
+) -> Path:
+    (version,) = write_versions(models, [NewVersion(name, spec, fill)])
+    return version
 
 
 def test_a_version_holds_the_files_of_the_design_and_nothing_else(exported: Path) -> None:
@@ -86,6 +94,11 @@ def test_a_second_export_is_version_two_and_a_third_follows_the_highest(tmp_path
     assert write_version(tmp_path, "m", SPEC, write_one_file) == tmp_path / "m" / "12"
 
 
+@pytest.mark.parametrize("name", ["version", "1", "_"])
+def test_any_name_will_do(name: str, tmp_path: Path) -> None:
+    assert write_version(tmp_path, name, SPEC, write_one_file) == tmp_path / name / "1"
+
+
 def test_a_model_of_other_sizes_is_not_mixed_with_the_one_that_is_there(tmp_path: Path) -> None:
     write_version(tmp_path, "m", SPEC, write_one_file)
     with pytest.raises(RepositoryError) as caught:
@@ -132,10 +145,25 @@ def test_a_failure_in_the_middle_leaves_nothing_behind(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_versions_that_cannot_all_be_placed_are_taken_back(tmp_path: Path) -> None:
+    write_version(tmp_path, "a", SPEC, write_one_file)
+
+    def meddle(directory: Path) -> None:
+        write_one_file(directory)
+        write_version(tmp_path, "c", AttentionSpec(12, 4), write_one_file)
+
+    new = [NewVersion(name, SPEC, write_one_file) for name in "ab"]
+    with pytest.raises(RepositoryError, match=r"^model 'c' exists with other sizes"):
+        write_versions(tmp_path, [*new, NewVersion("c", SPEC, meddle)])
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.onnx"))
+    assert left == ["a/1/model.onnx", "c/1/model.onnx"]
+    assert not (tmp_path / "b").exists()
+
+
 ENDLESS = """
 import sys, time
 from pathlib import Path
-from export.repository import write_version
+from export.repository import NewVersion, write_versions
 from model.contract import AttentionSpec
 
 def fill(directory):
@@ -143,7 +171,7 @@ def fill(directory):
     print("writing", flush=True)
     time.sleep(60)
 
-write_version(Path(sys.argv[1]), "m", AttentionSpec(12, 3, 8, 10), fill)
+write_versions(Path(sys.argv[1]), [NewVersion("m", AttentionSpec(12, 3, 8, 10), fill)])
 """
 
 
@@ -156,6 +184,18 @@ def test_a_kill_in_the_middle_leaves_a_dot_directory_that_servers_skip(tmp_path:
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".m.")
     assert write_version(tmp_path, "m", SPEC, write_one_file) == tmp_path / "m" / "1"
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_what_another_export_is_writing_stays(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ENDLESS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        (written,) = tmp_path.iterdir()
+        write_version(tmp_path, "m", SPEC, write_one_file)
+        assert (written / ".version" / "model.onnx").read_text() == "half a gra"
+        process.kill()
 
 
 def test_a_directory_stands_under_its_name_only_when_it_is_full(tmp_path: Path) -> None:
@@ -184,3 +224,18 @@ def test_a_name_is_taken_exactly_where_it_needs_no_escape(name: str) -> None:
         f"model name is {name!r}, expected letters, digits, '_', '.' and '-', not starting with "
         "'.' or '-', and not 'stats'"
     )
+
+
+def test_a_full_disk_is_told_with_its_directory_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    with pytest.raises(RepositoryError) as caught:
+        write_version(models, "a", SPEC, lambda _: fill_the_disk())
+    assert str(caught.value) == (
+        f"'{models}' has no room for model 'a' (No space left on device); make room or choose "
+        "another --models"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def fill_the_disk() -> None:
+    Path("/dev/full").write_bytes(b"x")

@@ -93,23 +93,21 @@ def read_weights(checkpoint: Path) -> list[Weights]:
 
 @pytest.fixture(scope="module", name="models")
 def export_layers(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository of all layers, written by the command."""
+    """A repository of all layers, written by one command."""
     from typer.testing import CliRunner
 
     from export.commands import app
 
     models = tmp_path_factory.mktemp("models")
-    for layer in LAYERS:
-        arguments = ["checkpoint", str(checkpoint), "--layer", f"encoder.layer.{layer}"]
-        arguments += ["--name", name_model(layer), "--models", str(models)]
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 0, result.output
+    arguments = ["checkpoint", str(checkpoint.parent), "--layer", "all"]
+    result = CliRunner().invoke(app, [*arguments, "--name", "minilm", "--models", str(models)])
+    assert result.exit_code == 0, result.output
     return models
 
 
 def name_model(layer: int) -> str:
     """The name of a layer among the models."""
-    return f"minilm-{layer}"
+    return f"minilm.layer{layer:02}"
 
 
 @pytest.fixture(scope="module", name="server")

@@ -11,6 +11,7 @@ from torch.export import Dim
 from torch.nn import functional
 
 from model.attention import MultiHeadAttention
+from model.contract import CausalForm
 from model.reference import attend
 
 B, H, L, S, D, KDIM, VDIM = 2, 3, 4, 5, 12, 8, 10
@@ -77,6 +78,25 @@ def test_it_equals_the_fused_function_of_torch_given_the_same_weights() -> None:
     mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     wanted = layer.fc_out(mixed.transpose(1, 2).flatten(2))
     torch.testing.assert_close(layer(query, key, value, mask), wanted)
+
+
+@pytest.mark.parametrize(("length", "keys"), [(L, S), (S, L)])
+@pytest.mark.parametrize("causal", ["top_left", "bottom_right"])
+@pytest.mark.parametrize("with_mask", [True, False])
+def test_a_causal_layer_hides_later_keys_in_every_call(
+    causal: CausalForm, with_mask: bool, length: int, keys: int
+) -> None:
+    layer = MultiHeadAttention(D, H, causal=causal).requires_grad_(False)
+    query, key = torch.randn(B, length, D), torch.randn(B, keys, D)
+    mask = draw_mask(B, length, keys) if with_mask else None
+    wanted = attend(layer.to_weights(), query, key, key, mask=mask, causal=causal)
+    for got, right in zip(layer(query, key, key, mask, return_weights=True), wanted, strict=True):
+        torch.testing.assert_close(got.double(), torch.from_numpy(right), rtol=0, atol=1e-6)
+
+
+def test_a_layer_stays_causal_on_its_way_through_its_weights() -> None:
+    layer = MultiHeadAttention(D, H, causal="bottom_right")
+    assert MultiHeadAttention.from_weights(layer.to_weights()).spec == layer.spec
 
 
 class TutorialAttention(nn.Module):

@@ -2,17 +2,22 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.contract import MODEL_NAME, SPEC_PROPERTIES, AttentionSpec
+from model.contract import CAUSAL_FORMS, MODEL_NAME, PRECISIONS, SPEC_PROPERTIES, AttentionSpec
 
 sizes = st.integers(1, 2**20)
 specs = st.builds(
-    lambda d_k, num_heads, kdim, vdim: AttentionSpec(d_k * num_heads, num_heads, kdim, vdim),
+    lambda d_k, num_heads, kdim, vdim, causal, precision: AttentionSpec(
+        d_k * num_heads, num_heads, kdim, vdim, causal=causal, precision=precision
+    ),
     *[sizes] * 4,
+    st.sampled_from([False, *CAUSAL_FORMS]),
+    st.sampled_from(PRECISIONS),
 )
 
 
@@ -59,6 +64,32 @@ def test_impossible_sizes_are_named(sizes: tuple[int, ...], message: str) -> Non
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
         AttentionSpec(*sizes)
     assert str(caught.value) == message
+
+
+def test_causal_is_said_only_where_it_is_set() -> None:
+    assert "causal" not in AttentionSpec(12, 3).to_properties()
+    properties = AttentionSpec(12, 3, causal="bottom_right").to_properties()
+    assert properties["causal"] == "bottom_right"
+
+
+@pytest.mark.parametrize("causal", [True, None, "", "left", 1, ["top_left"]], ids=str)
+def test_an_unknown_alignment_is_named(causal: Any) -> None:
+    text = f"causal is {causal!r}, expected False, 'top_left' or 'bottom_right'"
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
+        AttentionSpec(12, 3, causal=causal)
+    assert str(caught.value) == text
+
+
+def test_precision_is_said_only_where_it_is_fp16() -> None:
+    assert "precision" not in AttentionSpec(12, 3).to_properties()
+    assert AttentionSpec(12, 3, precision="fp16").to_properties()["precision"] == "fp16"
+
+
+@pytest.mark.parametrize("precision", [None, "", "float16", "FP16", 16, ["fp16"]], ids=str)
+def test_an_unknown_precision_is_named(precision: Any) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared in full
+        AttentionSpec(12, 3, precision=precision)
+    assert str(caught.value) == f"precision is {precision!r}, expected 'fp32' or 'fp16'"
 
 
 @pytest.mark.parametrize("text", [None, "", "-3", "+3", "3.0", "three", "٣", " 3", 3])

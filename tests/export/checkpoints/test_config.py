@@ -37,6 +37,59 @@ def test_the_number_of_heads_is_read_from_the_config_beside_the_file(
     assert config.read_num_heads() == 12
 
 
+@pytest.mark.parametrize(
+    ("layer", "heads"),
+    [
+        ("model.encoder.layers.1.self_attn", 3),
+        ("model.decoder.layers.1.encoder_attn", 4),
+        ("model.layers.1.self_attn", 6),
+    ],
+)
+def test_encoders_and_decoders_have_heads_of_their_own(
+    layer: str, heads: int, tmp_path: Path
+) -> None:
+    values = {
+        "num_attention_heads": 6,
+        "encoder_attention_heads": 3,
+        "decoder_attention_heads": 4,
+    }
+    assert write_config(tmp_path, values).at(layer).read_num_heads() == heads
+
+
+@pytest.mark.parametrize(
+    ("layer", "heads", "kind"),
+    [
+        ("text_model.encoder.layers.1.self_attn", 3, "clip_text_model"),
+        ("vision_model.encoder.layers.1.self_attn", 4, "clip"),
+        ("encoder.encoder.layer.1.attention", 6, "clip"),
+        ("decoder.bert.encoder.layer.1.attention", 2, "bert"),
+    ],
+)
+def test_the_section_of_its_part_of_the_network_counts_for_a_layer(
+    layer: str, heads: int, kind: str, tmp_path: Path
+) -> None:
+    values = {
+        "model_type": "clip",
+        "num_attention_heads": 6,
+        "text_config": {"num_attention_heads": 3, "model_type": "clip_text_model"},
+        "vision_config": {"num_attention_heads": 4},
+        "encoder": "no section",
+        "decoder": {"num_attention_heads": 2, "model_type": "bert"},
+    }
+    config = write_config(tmp_path, values).at(layer)
+    assert (config.read_num_heads(), config.read_values()["model_type"]) == (heads, kind)
+
+
+@pytest.mark.parametrize("content", [{}, {"n_head": 3}])
+@pytest.mark.parametrize("by_hand", [None, 3])
+def test_whether_the_number_is_told_is_known_before_it_is_asked_for(
+    content: dict[str, int], by_hand: int | None, tmp_path: Path
+) -> None:
+    write_config(tmp_path, content)
+    told = Config(tmp_path / "x.pt", by_hand).tells_num_heads()
+    assert told == bool(content or by_hand)
+
+
 def test_the_number_that_is_given_by_hand_wins_and_no_config_is_read(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("not json")
     assert Config(tmp_path / "x.pt", num_heads=3).read_num_heads() == 3

@@ -7,12 +7,20 @@ from hypothesis import strategies as st
 
 from export.checkpoints.detect import FAMILIES, detect, find_layers
 from export.checkpoints.family import find_prefixes
-from export.checkpoints.tensors import Tensors
+from export.checkpoints.tensors import Tensors, hold_tensors
 from export.errors import CheckpointError
 
 KNOWN = (
-    "MultiHeadAttention (W_q, W_k, W_v, fc_out or W_o); nn.MultiheadAttention (in_proj_weight, "
-    "out_proj); BERT (attention.self.query, attention.output.dense)"
+    "MultiHeadAttention (W_q, W_k, W_v, fc_out or W_o); "
+    "Annotated Transformer (linears.0, .1, .2, .3); "
+    "OpenAI CLIP, open_clip (resblocks.*.attn.in_proj_weight); "
+    "nn.MultiheadAttention (in_proj_weight, out_proj); "
+    "BERT, RoBERTa, ELECTRA, MiniLM (self.query, self.key, self.value, output.dense); "
+    "ViT, DeiT, DINOv2 (attention.query, attention.key, attention.value, output.dense); "
+    "DistilBERT (q_lin, k_lin, v_lin, out_lin); "
+    "CLIP, BART, Whisper, OPT, Wav2Vec2 (q_proj, k_proj, v_proj, out_proj); "
+    "GPT-2 (c_attn, c_proj, in cross attention q_attn); "
+    "timm ViT, DeiT, DINO (attn.qkv, attn.proj)"
 )
 DECODER = (
     "decoder.layers.0.self_attn.in_proj_weight",
@@ -21,10 +29,11 @@ DECODER = (
     "decoder.layers.1.self_attn.in_proj_weight",
     "decoder.layers.1.norm1.weight",
 )
+RESBLOCK = "visual.transformer.resblocks.3.attn"
 
 
 def hold(*names: str) -> Tensors:
-    return Tensors("x.pt", frozenset(names), lambda _: torch.ones(1))
+    return hold_tensors("x.pt", dict.fromkeys(names, torch.ones(1)))
 
 
 def refusal_of(tensors: Tensors, wanted: str | None) -> str:
@@ -43,6 +52,18 @@ def refusal_of(tensors: Tensors, wanted: str | None) -> str:
         ("layers.0.cross.k_proj_weight", "layers.0.cross"),
         ("bert.encoder.layer.3.attention.self.query.weight", "bert.encoder.layer.3.attention"),
         ("layer.3.crossattention.self.key.weight", "layer.3.crossattention"),
+        ("linears.3.weight", ""),
+        ("decoder.layers.0.src_attn.linears.2.weight", "decoder.layers.0.src_attn"),
+        ("visual.transformer.resblocks.3.attn.in_proj_weight", RESBLOCK),
+        ("vit.encoder.layer.3.attention.attention.key.weight", "vit.encoder.layer.3.attention"),
+        ("attention.attention.query.weight", "attention"),
+        ("transformer.layer.3.attention.v_lin.weight", "transformer.layer.3.attention"),
+        ("decoder.layers.3.encoder_attn.k_proj.weight", "decoder.layers.3.encoder_attn"),
+        ("q_proj.weight", ""),
+        ("transformer.h.3.attn.c_attn.weight", "transformer.h.3.attn"),
+        ("h.3.crossattention.c_attn.weight", "h.3.crossattention"),
+        ("blocks.3.attn.qkv.weight", "blocks.3.attn"),
+        ("qkv.weight", ""),
     ],
 )
 def test_the_only_layer_is_found_by_any_of_its_tensors(name: str, layer: str) -> None:
@@ -50,9 +71,21 @@ def test_the_only_layer_is_found_by_any_of_its_tensors(name: str, layer: str) ->
 
 
 def test_families_do_not_claim_the_layers_of_others() -> None:
-    names = ("a.W_q.weight", "b.in_proj_weight", "c.self.query.weight", "d.fc_out.weight")
-    found = find_layers(hold(*names))
-    assert [one.layer for one in found] == ["a", "b", "c"]
+    layers = {
+        "a": "W_q.weight",
+        "b.attn": "linears.0.weight",
+        "c.resblocks.0.attn": "in_proj_weight",
+        "d": "in_proj_weight",
+        "e": "self.query.weight",
+        "f.attention": "attention.query.weight",
+        "g": "q_lin.weight",
+        "h.self_attn": "q_proj.weight",
+        "i": "c_attn.weight",
+        "j.attn": "qkv.weight",
+    }
+    names = [f"{layer}.{name}" for layer, name in layers.items()]
+    found = find_layers(hold(*names, "k.fc_out.weight", "k.linears.0.weight", "k.mlp.qkv.weight"))
+    assert [one.layer for one in found] == list(layers)
     assert tuple(one.family for one in found) == FAMILIES
 
 
@@ -96,7 +129,7 @@ def test_a_prefix_without_a_layer_is_answered_with_those_that_have_one() -> None
 @pytest.mark.parametrize(
     ("names", "shown"),
     [
-        (("b.q_proj.weight", "a.weight"), "'a.weight', 'b.q_proj.weight'"),
+        (("b.fc_out.weight", "a.weight"), "'a.weight', 'b.fc_out.weight'"),
         (("new\nline",), "'new\\nline'"),
         ((), "nothing"),
     ],

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from export.checkpoints.checkpoint import read_checkpoint
 from export.errors import CheckpointError
-from export.verify import Run
+from export.runtime import Run
 from model.attention import MultiHeadAttention
 from model.contract import AttentionSpec
 from model.weights import Weights, expected_shapes
@@ -162,6 +162,13 @@ def put(name: str, tensor: Tensor) -> Callable[[State], State]:
 
 OURS = MultiHeadAttention(D, H, kdim=KDIM, vdim=VDIM).state_dict()
 PACKED = nn.MultiheadAttention(D, H).state_dict()
+GPT2 = {
+    "attn.c_attn.weight": torch.zeros(D, 3 * D),
+    "attn.c_proj.weight": torch.zeros(D, D),
+    "attn.bias": torch.ones(1, 1, 7, 7),
+    "attn.masked_bias": torch.tensor(-1e4),
+}
+TIMM = {"qkv.weight": torch.zeros(3 * D, D), "proj.weight": torch.zeros(D, D)}
 SPLIT = nn.MultiheadAttention(D, H, kdim=KDIM, vdim=VDIM).state_dict()
 BERT = {name: tensor for name, tensor in make_bert().items() if ".layer.1." in name}
 LAYER = "bert.encoder.layer.1.attention"
@@ -199,6 +206,25 @@ def has_shape(name: str, came: list[int], expected: list[int]) -> str:
             "tensor 'bias_k' of 'x.pt' comes from add_bias_kv=True, which adds a learned key to "
             "every sequence; expected a layer trained with add_bias_kv=False",
         ),
+        (GPT2, drop("attn.c_proj.weight"), is_missing("attn.c_proj.weight")),
+        (
+            GPT2,
+            put("attn.c_attn.weight", torch.zeros(D, 3 * D + 9)),
+            has_shape("attn.c_attn.weight", [12, 45], [15, 45]),
+        ),
+        (GPT2, put("attn.c_attn.bias", torch.zeros(D)), has_shape("attn.c_attn.bias", [12], [36])),
+        (
+            GPT2,
+            put("attn.q_attn.weight", torch.zeros(D, D)),
+            has_shape("attn.q_attn.weight", [12, 12], [18, 18]),
+        ),
+        (TIMM, drop("proj.weight"), is_missing("proj.weight")),
+        (
+            TIMM,
+            put("qkv.weight", torch.zeros(D, D)),
+            has_shape("qkv.weight", [12, 12], [36, 12]),
+        ),
+        (TIMM, put("proj.bias", torch.zeros(D + 1)), has_shape("proj.bias", [13], [12])),
         (SPLIT, drop("q_proj_weight"), is_missing("q_proj_weight")),
         (
             SPLIT,

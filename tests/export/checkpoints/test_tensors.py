@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from export.checkpoints.tensors import Tensors
+from export.checkpoints.tensors import StoredTensor, Tensors, hold_tensors
 from export.errors import CheckpointError
 
 
 def hold(**tensors: Tensor) -> Tensors:
-    return Tensors("x.pt", frozenset(f"layer.{n}" for n in tensors), lambda n: tensors[n[6:]])
+    return hold_tensors("x.pt", {f"layer.{name}": each for name, each in tensors.items()})
 
 
 def refusal_of(tensor: Tensor, *shape: int) -> str:
@@ -31,15 +31,36 @@ def test_half_precision_becomes_float32_without_rounding(datatype: torch.dtype) 
     assert read.tolist() == finite.double().tolist()
 
 
-def test_only_the_tensor_that_is_asked_for_is_loaded() -> None:
-    loaded = []
+def refuse_to_load() -> Tensor:
+    raise AssertionError("nobody asked for these numbers")
 
-    def load(name: str) -> Tensor:
-        loaded.append(name)
-        return torch.ones(3)
 
-    Tensors("x.pt", frozenset({"a.W", "b.W"}), load).below("b").read("W", 3)
-    assert loaded == ["b.W"]
+UNREAD = StoredTensor("a.safetensors", (2, 3), "float32", refuse_to_load)
+
+
+def test_only_the_tensor_that_is_asked_for_is_loaded_and_its_use_is_noted() -> None:
+    held = hold_tensors("x.pt", {"b.W": torch.ones(3)})
+    tensors = Tensors("x.pt", {**held.stored, "a.W": UNREAD}).noting_use()
+    tensors.below("b").read("W", 3)
+    assert tensors.used == ["b.W"]
+
+
+def test_a_shape_is_known_before_the_numbers() -> None:
+    tensors = Tensors("x.json", {"a.W": UNREAD}).below("a")
+    assert tensors.read_shape("W") == (2, 3)
+    assert tensors.list_shape("W") == [2, 3]
+
+
+def test_a_look_at_a_layer_checks_all_but_the_numbers() -> None:
+    tensors = Tensors("x.json", {"a.W": UNREAD}).without_numbers().below("a")
+    read = tensors.read("W", 2, 3)
+    assert read.tolist() == [[0, 0, 0], [0, 0, 0]]
+    assert tensors.used == ["a.W"]
+    with pytest.raises(CheckpointError) as caught:
+        tensors.read("W", 3, 2)
+    assert str(caught.value) == (
+        "tensor 'a.W' of 'a.safetensors' has shape [2, 3], expected [3, 2]"
+    )
 
 
 def test_an_absent_bias_is_zeros_and_a_present_one_is_read() -> None:
@@ -49,7 +70,7 @@ def test_an_absent_bias_is_zeros_and_a_present_one_is_read() -> None:
 
 
 def test_the_root_of_a_file_is_a_layer_too() -> None:
-    tensors = Tensors("x.pt", frozenset({"W"}), lambda _: torch.ones(3))
+    tensors = hold_tensors("x.pt", {"W": torch.ones(3)})
     assert tensors.below("").read("W", 3).tolist() == [1, 1, 1]
 
 
