@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from service.inference import Answer
 from service.protocol.attention_request import AttentionRequest
 from service.protocol.forms import MEDIA_TYPES, Form
+from service.protocol.json_writer import write_json
 from service.protocol.npz import encode_npz
 from service.protocol.safetensors_body import encode_safetensors
 from service.protocol.v2_answer import check_finite
@@ -55,4 +55,4 @@ def encode_json(arrays: dict[str, NDArray[Any]], notes: dict[str, Any]) -> bytes
     for name, array in arrays.items():
         check_finite(name, array)
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return orjson.dumps({**notes, **contiguous}, option=orjson.OPT_SERIALIZE_NUMPY)
+    return write_json({**notes, **contiguous})

@@ -1,7 +1,8 @@
 """Requests of /v1/attention: nested JSON, npz or safetensors, with or without a batch axis."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,14 +14,29 @@ from service.inference import Inference
 from service.input_names import check_input_names
 from service.protocol.conversions import convert_floats, convert_mask
 from service.protocol.forms import Form
+from service.protocol.json_depth import DEFAULT_DEPTH
+from service.protocol.json_numbers import OddListError
+from service.protocol.json_outline import LongList, read_object
 from service.protocol.json_tensor import check_types, convert_scalars, flatten_list
-from service.protocol.json_text import name_type, parse_object
+from service.protocol.json_text import name_type
 from service.protocol.npz import decode_npz
-from service.protocol.options import read_causal, read_weights, show
+from service.protocol.options import read_causal, show
 from service.protocol.query_string import OPTIONS
 from service.protocol.safetensors_body import decode_safetensors
+from service.protocol.weights_options import (
+    choose_weights,
+    read_form,
+    read_heads_list,
+    read_top_k,
+)
 
 MASKS: Final = (MASK, KEY_MASK)
+READERS: Final[dict[str, Callable[[object], object]]] = {
+    "causal": read_causal,
+    "weights": read_form,
+    "heads": read_heads_list,
+    "top_k": read_top_k,
+}
 UNBATCHED_RANKS: Final = {
     QUERY: (2,),
     KEY: (2,),
@@ -51,7 +67,11 @@ class AttentionRequest:
 
 
 def decode_request(
-    body: bytes, form: Form, query_options: Mapping[str, Any], max_bytes: int
+    body: bytes | memoryview,
+    form: Form,
+    query_options: Mapping[str, Any],
+    max_bytes: int,
+    max_depth: int = DEFAULT_DEPTH,
 ) -> AttentionRequest:
     """Decode a body.
 
@@ -60,6 +80,7 @@ def decode_request(
         form: what the bytes are.
         query_options: of the query string; JSON may hold them in the body instead.
         max_bytes: bound of an npz archive after inflating.
+        max_depth: of lists and objects of JSON in each other.
 
     Raises:
         InvalidRequestError: naming the tensor or option, what came and what was expected.
@@ -67,7 +88,10 @@ def decode_request(
     """
     options = dict(query_options)
     if form == "json":
-        tensors = read_json(body, options)
+        read = partial(read_members, query_options=query_options)
+        tensors, options = read_object(
+            bytes(body), read, what="the request", non_finite=False, max_depth=max_depth
+        )
     elif form == "npz":
         tensors = decode_npz(body, max_bytes)
     else:
@@ -81,21 +105,26 @@ def decode_request(
     batched = tensors[QUERY].ndim != 2
     inference = Inference(
         tensors if batched else add_batch_axis(tensors),
-        causal=options.get("causal", False),
-        weights=read_weights(options.get("weights", "none")),
+        causal=options.get("causal"),
+        weights=choose_weights(
+            options.get("weights", "none"), options.get("heads"), options.get("top_k")
+        ),
     )
     return AttentionRequest(
         inference, converted, batched, options.get("model"), options.get("version")
     )
 
 
-def read_json(body: bytes, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
-    """The tensors of a JSON object; its options are added to `options`.
+def read_members(
+    root: dict[str, Any], query_options: Mapping[str, Any]
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """The tensors of a JSON object, and the options of it and of the query string.
 
     Raises:
         InvalidRequestError: if a member is unknown, malformed, or given in the query string too.
+        OddListError: if a long list may be.
     """
-    root = parse_object(body, what="the request", non_finite=False)
+    options = dict(query_options)
     tensors: dict[str, NDArray[Any]] = {}
     check_input_names(name for name in root if name not in OPTIONS)
     for name, value in root.items():
@@ -106,10 +135,10 @@ def read_json(body: bytes, options: dict[str, Any]) -> dict[str, NDArray[Any]]:
                 raise InvalidRequestError(
                     f"option '{name}' is in the query string and in the body, expected once"
                 )
-            options[name] = read_causal(value) if name == "causal" else read_text(name, value)
+            options[name] = READERS[name](value) if name in READERS else read_text(name, value)
         else:
             tensors[name] = read_nested(name, value)
-    return tensors
+    return tensors, options
 
 
 def read_text(name: str, value: object) -> str:
@@ -128,7 +157,10 @@ def read_nested(name: str, value: object) -> NDArray[Any]:
 
     Raises:
         InvalidRequestError: if it is not a list, is ragged, or holds anything else.
+        OddListError: if that may be so of a long list.
     """
+    if isinstance(value, LongList):
+        return read_long(name, value)
     if not isinstance(value, list):
         raise InvalidRequestError(f"input '{name}' is {name_type(value)}, expected nested lists")
     shape, scalars = flatten_list(name, value)
@@ -138,6 +170,20 @@ def read_nested(name: str, value: object) -> NDArray[Any]:
         return convert_scalars(name, scalars, "BOOL").reshape(shape)
     check_types(name, scalars, {bool, int, float}, "true, false, 0 or 1")
     return np.array(scalars, np.float64).reshape(shape)
+
+
+def read_long(name: str, value: LongList) -> NDArray[Any]:
+    """The same of a long list; a mask of fractions is left to the conversions.
+
+    Raises:
+        OddListError: if it is not what `read_nested` takes.
+    """
+    if name not in MASKS:
+        return value.read("FP32")
+    try:
+        return value.read("BOOL")
+    except OddListError:
+        return value.read("FP64")
 
 
 def add_batch_axis(tensors: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -2,7 +2,18 @@
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
+
+from service.protocol.shapes import MAX_AXIS
 
 Item = TypeVar("Item")
 Some = Annotated[list[Item], Field(min_length=1)]
@@ -18,14 +29,33 @@ Tokens = Plane | Some[Plane]
 Bias = Plane | Some[Plane] | Some[Some[Plane]]
 FlagPlane = Some[Some[Flag]]
 Mask = FlagPlane | Some[FlagPlane] | Some[Some[FlagPlane]]
+Head = Annotated[StrictInt, Field(ge=0, le=MAX_AXIS)]
 Rows = list[list[float]]
+KeyRows = list[list[int]]
+
+
+def check_unique(heads: list[int]) -> list[int]:
+    """The same numbers, all different.
+
+    Raises:
+        ValueError: if one comes twice.
+    """
+    if len(set(heads)) != len(heads):
+        raise ValueError("numbers of heads must be unique")
+    return heads
+
+
+Heads = Annotated[
+    Some[Head], Field(json_schema_extra={"uniqueItems": True}), AfterValidator(check_unique)
+]
 
 
 class AttentionBody(BaseModel):
     """Nested lists, with or without a batch axis; the same for all tensors.
 
     `mask`: true lets a query see a key. `key_mask`: true is a real key, false is padding.
-    `bias` is added to the scaled scores; -1e30 and less hides.
+    `bias` is added to the scaled scores; -1e30 and less hides. `heads` are the numbers of those
+    whose weights are wanted; `top_k` goes with weights "top_k" and is how many keys of each row.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -37,7 +67,9 @@ class AttentionBody(BaseModel):
     key_mask: Some[Flag] | FlagPlane | None = None
     bias: Bias | None = None
     causal: StrictBool | Literal["top_left", "bottom_right"] | None = None
-    weights: Literal["none", "per_head", "mean"] | None = None
+    weights: Literal["none", "per_head", "mean", "top_k"] | None = None
+    heads: Heads | None = None
+    top_k: Annotated[StrictInt, Field(ge=1, le=MAX_AXIS)] | None = None
     model: StrictStr | None = None
     version: StrictStr | None = None
 
@@ -51,3 +83,5 @@ class AttentionAnswer(BaseModel):
     converted: dict[str, str]
     output: Rows | list[Rows]
     attention_weights: Rows | list[Rows] | list[list[Rows]] | None = None
+    top_k_weights: list[Rows] | list[list[Rows]] | None = None
+    top_k_keys: list[KeyRows] | list[list[KeyRows]] | None = None

@@ -20,7 +20,7 @@ ZIP_MAGIC: Final = b"PK\x03\x04"
 JSON_SPACE: Final = b" \t\r\n"
 
 
-def choose_request_form(content_type: str, body: bytes) -> Form:
+def choose_request_form(content_type: str, body: bytes | memoryview) -> Form:
     """The form of a request body.
 
     Raises:
@@ -34,10 +34,11 @@ def choose_request_form(content_type: str, body: bytes) -> Form:
         raise UnsupportedMediaError(
             f"Content-Type is {show(media_type)}, expected one of {', '.join(MEDIA_TYPES.values())}"
         )
-    if body.startswith(ZIP_MAGIC):
+    head = bytes(body[:9])
+    if head.startswith(ZIP_MAGIC):
         return "npz"
     # Byte 8 of safetensors opens its JSON header; JSON text has no NUL among its first bytes.
-    if body[8:9] == b"{" and b"\0" in body[:8]:
+    if head[8:] == b"{" and b"\0" in head[:8]:
         return "safetensors"
     return "json"
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from service.errors import InvalidRequestError, RequestTooLargeError
 from service.protocol.npy import decode_npy
+from service.protocol.view_file import ViewFile
 
 METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 SUFFIX: Final = ".npy"
@@ -34,7 +35,7 @@ BROKEN: Final = (
 )
 
 
-def decode_npz(body: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
+def decode_npz(body: bytes | memoryview, max_bytes: int) -> dict[str, NDArray[Any]]:
     """Read the arrays of an archive.
 
     Args:
@@ -49,13 +50,34 @@ def decode_npz(body: bytes, max_bytes: int) -> dict[str, NDArray[Any]]:
         RequestTooLargeError: if the arrays are larger than `max_bytes`.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        with zipfile.ZipFile(open_view(body)) as archive:
             members = archive.infolist()
             check_members(members, max_bytes)
             files = {member.filename: read_member(archive, member) for member in members}
     except BROKEN as error:
         raise InvalidRequestError(f"the npz archive cannot be read: {show(error)}") from None
     return {name.removesuffix(SUFFIX): decode_npy(name, data) for name, data in files.items()}
+
+
+def count_bytes(body: bytes | memoryview, max_bytes: int) -> int:
+    """Memory that the arrays of an archive will take, by what it declares.
+
+    Raises:
+        InvalidRequestError: if the archive is malformed.
+        RequestTooLargeError: if the arrays are larger than `max_bytes`.
+    """
+    try:
+        with zipfile.ZipFile(open_view(body)) as archive:
+            members = archive.infolist()
+            check_members(members, max_bytes)
+    except BROKEN as error:
+        raise InvalidRequestError(f"the npz archive cannot be read: {show(error)}") from None
+    return sum(member.file_size for member in members)
+
+
+def open_view(body: bytes | memoryview) -> io.BufferedReader:
+    """The archive as a file; it is not copied."""
+    return io.BufferedReader(ViewFile(body))
 
 
 def check_members(members: list[zipfile.ZipInfo], max_bytes: int) -> None:

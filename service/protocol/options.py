@@ -1,20 +1,22 @@
-"""The options `causal` and `weights`: the same words and rules at every door."""
+"""The option `causal`: the same words and rules at every door."""
 
 import json
 
+from model.contract import CAUSAL_FORMS, Causal
 from service.errors import InvalidRequestError
-from service.inference import CAUSAL_FORMS, WEIGHTS_FORMS, Causal, WeightsForm
 
 
-def read_causal(value: object) -> Causal:
-    """True means "top_left", as in torch's SDPA and ONNX.
+def read_causal(value: object) -> Causal | None:
+    """True means "top_left", as in torch's SDPA and ONNX; nothing said is left to the model.
 
     Raises:
         InvalidRequestError: if `value` is not one of the forms.
     """
     if value is True:
         return "top_left"
-    if value is False or value is None:
+    if value is None:
+        return None
+    if value is False:
         return False
     for form in CAUSAL_FORMS:
         if value == form:
@@ -22,20 +24,6 @@ def read_causal(value: object) -> Causal:
     raise InvalidRequestError(
         f"parameter 'causal' is {show(value)}, expected true, false, "
         '"top_left" (as true) or "bottom_right"'
-    )
-
-
-def read_weights(value: object) -> WeightsForm:
-    """The form of the attention weights in the answer.
-
-    Raises:
-        InvalidRequestError: if `value` is not one of the forms.
-    """
-    for form in WEIGHTS_FORMS:
-        if isinstance(value, str) and value == form:
-            return form
-    raise InvalidRequestError(
-        f'parameter \'weights\' is {show(value)}, expected "none", "per_head" or "mean"'
     )
 
 

@@ -1,18 +1,25 @@
 """The options of /v1/attention in a query string."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from service.errors import InvalidRequestError
-from service.protocol.options import read_causal, read_weights, show
+from service.protocol.options import read_causal, show
+from service.protocol.weights_options import read_form, read_heads_text, read_top_k_text
 
-OPTIONS: Final = ("model", "version", "causal", "weights")
+OPTIONS: Final = ("model", "version", "causal", "weights", "heads", "top_k")
 QUERY_OPTIONS: Final = (*OPTIONS, "format")
 CAUSAL_WORDS: Final = {"true": True, "false": False}
+READERS: Final[dict[str, Callable[[str], object]]] = {
+    "causal": lambda text: read_causal(CAUSAL_WORDS.get(text, text)),
+    "weights": read_form,
+    "heads": read_heads_text,
+    "top_k": read_top_k_text,
+}
 
 
 def read_query_string(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The options, checked; `causal` in the words of JSON.
+    """The options, checked, each as its reader gives it.
 
     Raises:
         InvalidRequestError: if an option is unknown, comes twice, or has another value.
@@ -27,8 +34,7 @@ def read_query_string(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         if name in options:
             raise InvalidRequestError(f"option '{name}' comes twice, expected once")
         options[name] = text
-    if "causal" in options:
-        options["causal"] = read_causal(CAUSAL_WORDS.get(options["causal"], options["causal"]))
-    if "weights" in options:
-        options["weights"] = read_weights(options["weights"])
+    for name, read in READERS.items():
+        if name in options:
+            options[name] = read(options[name])
     return options

@@ -37,7 +37,7 @@ DTYPES: Final = {
 }
 
 
-def decode_safetensors(body: bytes) -> dict[str, NDArray[Any]]:
+def decode_safetensors(body: bytes | memoryview) -> dict[str, NDArray[Any]]:
     """Read the tensors of a body.
 
     Returns:

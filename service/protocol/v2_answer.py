@@ -1,25 +1,30 @@
 """Answers of the Open Inference Protocol V2: JSON, with binary data behind it where asked for."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from math import prod
 from typing import Any, Final
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
-from service.datatypes import name_datatype
+from service.datatypes import name_dtype
 from service.errors import InvalidRequestError
 from service.inference import Answer
+from service.protocol.json_writer import write_json
 from service.protocol.v2_outputs import WantedOutput
 from service.protocol.v2_request import HEADER_LENGTH
 
 JSON_TYPE: Final = "application/json"
 BINARY_TYPE: Final = "application/octet-stream"
+MAX_HEADS: Final = 128
+Parts = tuple[bytes | memoryview, ...]
+DType = np.dtype[Any]
 
 
 def encode_answer(
     answer: Answer, request_id: str, outputs: Iterable[WantedOutput]
-) -> tuple[bytes, dict[str, str]]:
+) -> tuple[Parts, dict[str, str]]:
     """Encode an answer.
 
     JSON data is flat and in row-major order, each number with the digits that give the same
@@ -27,34 +32,62 @@ def encode_answer(
     ``binary_data_size`` in any.
 
     Returns:
-        The body and its headers.
+        The body, in parts whose data are those of the answer, and its headers.
 
     Raises:
         InvalidRequestError: if JSON was asked for and a number is not finite.
     """
-    entries, chunks = [], []
-    for output in outputs:
-        array = np.ascontiguousarray(answer.tensors[output.name])
-        entry: dict[str, Any] = {
-            "name": output.name,
-            "shape": array.shape,
-            "datatype": name_datatype(array),
-        }
-        if output.binary:
-            entry["parameters"] = {"binary_data_size": array.nbytes}
-            chunks.append(array.data.cast("B"))
-        else:
-            check_finite(output.name, array)
-            entry["data"] = array.ravel()
-        entries.append(entry)
-    head: dict[str, Any] = {"model_name": answer.model, "model_version": answer.version}
+    arrays = [(output, np.ascontiguousarray(answer.tensors[output.name])) for output in outputs]
+    chunks = [array.data.cast("B") for output, array in arrays if output.binary]
+    # An id may be as long as a body, and is another each time: none is kept.
+    if len(chunks) == len(arrays) and not request_id:
+        shapes = tuple((output.name, array.shape, array.dtype) for output, array in arrays)
+        text = write_binary_head(answer.model, answer.version, shapes)
+    else:
+        entries = [describe(output, array) for output, array in arrays]
+        text = write_head(answer.model, answer.version, request_id, entries)
+    if not chunks:
+        return (text,), {"Content-Type": JSON_TYPE}
+    headers = {"Content-Type": BINARY_TYPE, HEADER_LENGTH: str(len(text))}
+    return (text, *chunks), headers
+
+
+@lru_cache(MAX_HEADS)
+def write_binary_head(
+    model: str,
+    version: str,
+    outputs: tuple[tuple[str, tuple[int, ...], DType], ...],
+) -> bytes:
+    """The JSON of an answer without id, all of whose outputs are binary."""
+    return write_head(model, version, "", [describe_binary(*output) for output in outputs])
+
+
+def write_head(model: str, version: str, request_id: str, entries: list[dict[str, Any]]) -> bytes:
+    """The JSON of an answer."""
+    head: dict[str, Any] = {"model_name": model, "model_version": version}
     if request_id:
         head["id"] = request_id
-    text = orjson.dumps(head | {"outputs": entries}, option=orjson.OPT_SERIALIZE_NUMPY)
-    if not chunks:
-        return text, {"Content-Type": JSON_TYPE}
-    headers = {"Content-Type": BINARY_TYPE, HEADER_LENGTH: str(len(text))}
-    return b"".join([text, *chunks]), headers
+    return write_json(head | {"outputs": entries})
+
+
+def describe(output: WantedOutput, array: NDArray[Any]) -> dict[str, Any]:
+    """One output in the JSON of an answer, with its data unless they are binary.
+
+    Raises:
+        InvalidRequestError: if JSON was asked for and a number is not finite.
+    """
+    if output.binary:
+        return describe_binary(output.name, array.shape, array.dtype)
+    check_finite(output.name, array)
+    entry = {"name": output.name, "shape": array.shape, "datatype": name_dtype(array.dtype)}
+    return entry | {"data": array.ravel()}
+
+
+def describe_binary(name: str, shape: tuple[int, ...], dtype: DType) -> dict[str, Any]:
+    """One output in the JSON of an answer whose data are behind it."""
+    size_bytes = prod(shape) * dtype.itemsize
+    entry = {"name": name, "shape": shape, "datatype": name_dtype(dtype)}
+    return entry | {"parameters": {"binary_data_size": size_bytes}}
 
 
 def check_finite(name: str, array: NDArray[Any]) -> None:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from service.datatypes import DTYPES
 from service.errors import InvalidRequestError, NotOfferedError
+from service.protocol.json_numbers import OddListError
+from service.protocol.json_outline import LongList
 from service.protocol.json_tensor import convert_scalars, flatten_list
 from service.protocol.json_text import name_type
 from service.protocol.options import show
@@ -101,9 +103,15 @@ def read_json_tensor(entry: dict[str, Any], name: str) -> NDArray[Any]:
 
     Raises:
         InvalidRequestError: if data, datatype and shape do not fit together.
+        OddListError: if that is so, or may be, of a long list.
     """
     datatype, shape = read_datatype(entry, name), read_shape(entry, name)
     data = entry["data"]
+    if isinstance(data, LongList):
+        array = data.read(datatype)
+        if array.size != math.prod(shape):
+            raise OddListError
+        return array.reshape(shape)
     if not isinstance(data, list):
         raise InvalidRequestError(f"'data' of input '{name}' is {name_type(data)}, expected a list")
     _, scalars = flatten_list(name, data)

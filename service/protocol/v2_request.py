@@ -6,71 +6,104 @@ carry ``binary_data_size``, in the order of the request's ``inputs``.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
-from model.contract import WEIGHTS
+from model.contract import OUTPUT
 from service.errors import InvalidRequestError
-from service.inference import Inference
-from service.protocol.json_text import name_type, parse_object
-from service.protocol.options import read_causal, read_weights, show
+from service.inference import NO_WEIGHTS, Inference, WantedWeights
+from service.protocol.json_depth import DEFAULT_DEPTH
+from service.protocol.json_outline import read_object
+from service.protocol.json_text import name_type
+from service.protocol.options import read_causal, show
 from service.protocol.v2_inputs import read_inputs
+from service.protocol.v2_layout import Layouts, V2Request
 from service.protocol.v2_members import read_parameters
-from service.protocol.v2_outputs import WantedOutput, read_outputs
+from service.protocol.v2_outputs import read_outputs
+from service.protocol.v2_schedule import read_schedule
+from service.protocol.weights_options import (
+    choose_weights,
+    read_form,
+    read_heads_text,
+    read_top_k,
+)
 
 HEADER_LENGTH: Final = "Inference-Header-Content-Length"
+LENGTH: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class V2Request:
-    """A decoded request.
-
-    Attributes:
-        id: to be echoed; empty where the client gave none.
-        inference: what is asked of the model.
-        outputs: in the order of the answer.
-    """
-
-    id: str
-    inference: Inference
-    outputs: tuple[WantedOutput, ...]
-
-
-def decode_request(body: bytes | memoryview, header_lengths: list[str]) -> V2Request:
+def decode_request(
+    body: bytes | bytearray | memoryview,
+    header_lengths: list[str],
+    max_depth: int = DEFAULT_DEPTH,
+    layouts: Layouts | None = None,
+) -> V2Request:
     """Decode a body.
 
     Args:
         body: the whole of it.
         header_lengths: all values of the header `Inference-Header-Content-Length`.
+        max_depth: of lists and objects in each other.
+        layouts: of requests that came before.
 
     Returns:
         The request; its arrays may be read-only views into `body`.
 
     Raises:
         InvalidRequestError: naming the member or tensor, what came and what was expected.
-        NotOfferedError: for shared memory and classification.
+        NotOfferedError: for shared memory, classification and sequences.
     """
     view = memoryview(body)
     json_bytes = read_header_length(header_lengths, len(view))
-    is_all_json = json_bytes == len(view) and isinstance(body, bytes)
-    text = body if is_all_json else bytes(view[:json_bytes])
-    root = parse_object(text, what="the request", non_finite=True)
+    # A copy, unless the body is one already.
+    text = bytes(body if json_bytes == len(view) else view[:json_bytes])
+    binary = view[json_bytes:]
+    if layouts is not None and binary and (layout := layouts.find(text, len(binary))):
+        return layout.fill(binary)
+    build = partial(build_request, binary=binary)
+    request = read_object(text, build, what="the request", non_finite=True, max_depth=max_depth)
+    if layouts is not None and binary:
+        layouts.keep(text, request, len(binary))
+    return request
+
+
+def build_request(root: dict[str, Any], binary: memoryview) -> V2Request:
+    """The request that a JSON object describes; see `decode_request`.
+
+    Args:
+        root: the object.
+        binary: what follows it in the body.
+
+    Raises:
+        InvalidRequestError: naming the member or tensor, what came and what was expected.
+        NotOfferedError: for shared memory, classification and sequences.
+    """
     parameters = read_parameters(root, "the request")
-    tensors = read_inputs(root, view[json_bytes:])
-    form = read_weights(parameters.get("weights", "per_head"))
-    outputs = read_outputs(root, parameters, form)
-    wants_weights = any(output.name == WEIGHTS for output in outputs)
-    if wants_weights and form == "none":
-        raise InvalidRequestError(
-            "parameter 'weights' is \"none\", but the output 'attention_weights' is asked for; "
-            "leave one of the two out"
-        )
+    tensors = read_inputs(root, binary)
+    weights = read_weights(parameters)
+    schedule = read_schedule(parameters)
+    outputs = read_outputs(root, parameters, weights.form)
+    wants_weights = any(output.name != OUTPUT for output in outputs)
     inference = Inference(
         tensors,
         causal=read_causal(parameters.get("causal")),
-        weights=form if wants_weights else "none",
+        weights=weights if wants_weights else NO_WEIGHTS,
     )
-    return V2Request(read_id(root), inference, outputs)
+    is_text = not all(output.binary for output in outputs)
+    return V2Request(read_id(root), inference, outputs, schedule, is_text)
+
+
+def read_weights(parameters: Mapping[str, object]) -> WantedWeights:
+    """The weights that the parameters ask for; those of every head unless they say else.
+
+    Raises:
+        InvalidRequestError: if one is malformed, or they do not fit each other.
+    """
+    form = read_form(parameters.get("weights", "per_head"))
+    heads = read_heads_text(parameters["heads"]) if "heads" in parameters else None
+    top_k = read_top_k(parameters["top_k"]) if "top_k" in parameters else None
+    return choose_weights(form, heads, top_k)
 
 
 def read_header_length(values: list[str], body_bytes: int) -> int:
@@ -81,10 +114,10 @@ def read_header_length(values: list[str], body_bytes: int) -> int:
     """
     if not values:
         return body_bytes
-    text = values[0]
+    text = values[0].strip(" \t")
     if len(values) > 1:
         raise InvalidRequestError(f"header {HEADER_LENGTH} came {len(values)} times, expected once")
-    if not re.fullmatch(r"[0-9]{1,18}", text, re.ASCII):
+    if not LENGTH.fullmatch(text):
         raise InvalidRequestError(
             f"header {HEADER_LENGTH} is {show(text)}, expected a number of bytes in decimal digits"
         )

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from typing_extensions import TypeAliasType
 
 from service.protocol.shapes import MAX_AXES, MAX_AXIS
+from service.protocol.v2_schedule import MAX_PRIORITY, MAX_TIMEOUT_US
+from service.protocol.weights_options import HEADS_TEXT
 
 ParameterValue = StrictStr | StrictBool | StrictInt | StrictFloat
 Scalar = StrictBool | StrictInt | StrictFloat
@@ -95,11 +97,23 @@ class OutputParameters(Parameters):
 
 
 class RequestParameters(Parameters):
-    """Parameters of a request; `causal` and `weights` are those of the tensor contract."""
+    """Parameters of a request; the first four are those of the tensor contract.
 
-    causal: StrictBool | Literal["top_left", "bottom_right"] = False
-    weights: Literal["none", "per_head", "mean"] = "per_head"
+    `heads` are the numbers of those whose weights are wanted, with commas between them. `top_k`
+    goes with weights "top_k": how many keys of each row.
+
+    `timeout` is the longest time in the queue, in microseconds. Priority 1 goes first, then 2 and
+    so on; 0 goes after all of them.
+    """
+
+    # Made, not said, so that the schema shows no default: the model has one of its own.
+    causal: StrictBool | Literal["top_left", "bottom_right"] = Field(default_factory=bool)
+    weights: Literal["none", "per_head", "mean", "top_k"] = "per_head"
+    heads: StrictStr = Field(default_factory=str, pattern=f"^{HEADS_TEXT}$")
+    top_k: StrictInt = Field(default_factory=int, ge=1, le=MAX_AXIS)
     binary_data_output: StrictBool = False
+    timeout: StrictInt = Field(0, ge=0, le=MAX_TIMEOUT_US)
+    priority: StrictInt = Field(0, ge=0, le=MAX_PRIORITY)
 
 
 class InferInput(BaseModel):
@@ -119,7 +133,7 @@ class WantedOutput(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Literal["output", "attention_weights"]
+    name: Literal["output", "attention_weights", "top_k_weights", "top_k_keys"]
     parameters: OutputParameters | None = None
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import InvalidRequestError, RequestTooLargeError
-from service.inference import Inference
+from service.inference import NO_WEIGHTS, Inference, WantedWeights
 from service.protocol.attention_request import AttentionRequest, decode_request
 from service.protocol.forms import Form
 
@@ -82,7 +82,7 @@ def test_three_forms_have_one_meaning(form: Form) -> None:
     assert asked.batched
     assert asked.converted == {}
     assert (asked.model, asked.version) == (None, None)
-    assert (asked.inference.causal, asked.inference.weights) == (False, "none")
+    assert (asked.inference.causal, asked.inference.weights) == (None, NO_WEIGHTS)
 
 
 @pytest.mark.parametrize("form", ["json", "npz", "safetensors"])
@@ -174,9 +174,15 @@ def test_a_json_mask_takes_four_spellings_and_floats_of_the_same_value() -> None
          "key_mask, bias"),
         ({"causal": 1}, "parameter 'causal' is 1, expected true, false, \"top_left\" (as true) or "
          '"bottom_right"'),
-        ({"weights": True}, "option 'weights' is true, expected a string"),
-        ({"weights": "all"}, 'parameter \'weights\' is "all", expected "none", "per_head" or '
-         '"mean"'),
+        ({"weights": True}, 'parameter \'weights\' is true, expected "none", "per_head", "mean" or '
+         '"top_k"'),
+        ({"weights": "all"}, 'parameter \'weights\' is "all", expected "none", "per_head", "mean" '
+         'or "top_k"'),
+        ({"weights": "mean", "heads": [0, 0]}, "parameter 'heads' holds 0 twice, expected it once"),
+        ({"weights": "top_k", "top_k": 2.0}, "parameter 'top_k' is 2.0, expected a whole number "
+         "from 1 to 2147483647"),
+        ({"weights": "top_k"}, "parameter 'weights' is \"top_k\", but parameter 'top_k' is missing"
+         ", expected how many keys of each row; change one of the two"),
         ({"model": 1}, "option 'model' is 1, expected a string"),
         ({"version": 1}, "option 'version' is 1, expected a string"),
     ],
@@ -196,23 +202,36 @@ def test_foreign_names_are_translated_in_every_form() -> None:
 
 
 def test_null_is_the_same_as_absent() -> None:
-    asked = decode_json(key=None, mask=None, causal=None, weights=None, model=None, version=None)
+    asked = decode_json(
+        key=None,
+        mask=None,
+        causal=None,
+        weights=None,
+        heads=None,
+        top_k=None,
+        model=None,
+        version=None,
+    )
     assert asked.inference.tensors.keys() == {"query"}
-    assert (asked.inference.causal, asked.inference.weights) == (False, "none")
+    assert (asked.inference.causal, asked.inference.weights) == (None, NO_WEIGHTS)
     assert (asked.model, asked.version) == (None, None)
 
 
 def test_options_come_in_the_body() -> None:
-    asked = decode_json(causal=True, weights="mean", model="demo", version="1")
-    assert (asked.inference.causal, asked.inference.weights) == ("top_left", "mean")
+    options = {"weights": "top_k", "heads": [2, 0], "top_k": 3}
+    asked = decode_json(causal=True, model="demo", version="1", **options)
+    assert asked.inference.causal == "top_left"
+    assert asked.inference.weights == WantedWeights("top_k", (2, 0), 3)
     assert (asked.model, asked.version) == ("demo", "1")
 
 
 @pytest.mark.parametrize("form", ["json", "npz", "safetensors"])
 def test_options_come_in_the_query_string(form: Form) -> None:
     body = write(draw(BATCHED), form)
-    asked = decode(body, form, causal="bottom_right", weights="per_head", model="a", version="2")
-    assert (asked.inference.causal, asked.inference.weights) == ("bottom_right", "per_head")
+    options = {"causal": "bottom_right", "weights": "per_head", "heads": (1,)}
+    asked = decode(body, form, **options, model="a", version="2")
+    assert asked.inference.causal == "bottom_right"
+    assert asked.inference.weights == WantedWeights("per_head", (1,))
     assert (asked.model, asked.version) == ("a", "2")
 
 

@@ -108,15 +108,28 @@ def test_bytes_that_are_no_utf8_are_refused(token: bytes) -> None:
 @pytest.mark.parametrize("bracket", [b"[]", b"{}"])
 def test_deep_nesting_is_refused(token: bytes, bracket: bytes) -> None:
     opening = b"[" if bracket == b"[]" else b'{"a":'
-    text = b'{"a":' + opening * 5000 + token + bracket[1:] * 5000 + b"}"
-    assert refuse(text).startswith("the request is not JSON: ")
+    for depth in (64, 1022, 5000):
+        text = b'{"a":' + opening * depth + token + bracket[1:] * depth + b"}"
+        assert refuse(text) == (
+            "the request is nested too deeply: expected at most 64 lists and objects in each "
+            "other (LIMELIGHT_MAX_JSON_DEPTH)"
+        )
+    text = b'{"a":' + opening * 63 + token + bracket[1:] * 63 + b"}"
+    assert parse_object(text, what="it", non_finite=True).keys() == {"a"}
+
+
+def test_how_deep_is_said_by_the_caller() -> None:
+    text = b'{"a":' + b"[" * 1023 + b"]" * 1023 + b"}"
+    assert parse_object(text, what="it", non_finite=False, max_depth=1024).keys() == {"a"}
+    with pytest.raises(InvalidRequestError, match=r"expected at most 1023 lists and objects"):
+        parse_object(text, what="it", non_finite=False, max_depth=1023)
 
 
 def test_nesting_that_only_one_of_the_two_parsers_may_take_breaks_nothing() -> None:
     """Python's own bound differs from version to version, and with the depth of the call."""
     text = b'{"a":' + b"[" * 1020 + b"NaN" + b"]" * 1020 + b"}"
     with suppress(InvalidRequestError):
-        assert parse_object(text, what="it", non_finite=True).keys() == {"a"}
+        assert parse_object(text, what="it", non_finite=True, max_depth=1024).keys() == {"a"}
 
 
 @pytest.mark.parametrize("token", [b"1", b"NaN"])

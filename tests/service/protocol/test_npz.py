@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from service.errors import InvalidRequestError, RequestTooLargeError
-from service.protocol.npz import decode_npz, encode_npz
+from service.protocol.npz import count_bytes, decode_npz, encode_npz
 
 MAX_BYTES = 2**20
 NAMES = ["query", "key", "value", "mask", "key_mask", "bias"]
@@ -206,3 +206,14 @@ def test_members_that_share_bytes_are_refused() -> None:
 
 def test_an_empty_archive_has_no_arrays() -> None:
     assert decode_npz(zip_members(), MAX_BYTES) == {}
+
+
+def test_what_an_archive_declares_is_counted_before_it_is_read() -> None:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, query=np.zeros((2, 3, 4), np.float32), mask=np.ones((3, 5), bool))
+    body = stream.getvalue()
+    assert count_bytes(body, 1000) == (128 + 96) + (128 + 15)
+    with pytest.raises(RequestTooLargeError, match=r"^the npz archive holds 367 bytes, expected"):
+        count_bytes(body, 366)
+    with pytest.raises(InvalidRequestError, match=r"^the npz archive cannot be read: "):
+        count_bytes(body[:20], 1000)

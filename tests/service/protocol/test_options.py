@@ -1,9 +1,9 @@
-"""The options `causal` and `weights`, and how a client's value is shown to it."""
+"""The option `causal`, and how a client's value is shown to it."""
 
 import pytest
 
 from service.errors import InvalidRequestError
-from service.protocol.options import read_causal, read_weights, show
+from service.protocol.options import read_causal, show
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ from service.protocol.options import read_causal, read_weights, show
     [
         (True, "top_left"),
         (False, False),
-        (None, False),
+        (None, None),
         ("top_left", "top_left"),
         ("bottom_right", "bottom_right"),
     ],
@@ -30,22 +30,6 @@ def test_causal_is_nothing_else(value: object, shown: str) -> None:
     assert str(caught.value) == (
         f"parameter 'causal' is {shown}, expected true, false, "
         '"top_left" (as true) or "bottom_right"'
-    )
-
-
-@pytest.mark.parametrize("form", ["none", "per_head", "mean"])
-def test_weights_have_three_forms(form: str) -> None:
-    assert read_weights(form) == form
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(True, "true"), (None, "null"), ("all", '"all"'), (["none"], "a list")]
-)
-def test_weights_have_no_other_form(value: object, shown: str) -> None:
-    with pytest.raises(InvalidRequestError) as caught:
-        read_weights(value)
-    assert str(caught.value) == (
-        f'parameter \'weights\' is {shown}, expected "none", "per_head" or "mean"'
     )
 
 

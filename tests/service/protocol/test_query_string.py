@@ -18,11 +18,12 @@ def refuse(*pairs: tuple[str, str]) -> str:
 
 def test_all_options_together() -> None:
     pairs = [
-        ("model", "demo"), ("version", "1"), ("causal", "true"), ("weights", "mean"),
-        ("format", "npz"),
+        ("model", "demo"), ("version", "1"), ("causal", "true"), ("weights", "top_k"),
+        ("heads", "2,0"), ("top_k", "3"), ("format", "npz"),
     ]  # fmt: skip
     assert read_query_string(pairs) == {
-        "model": "demo", "version": "1", "causal": "top_left", "weights": "mean", "format": "npz",
+        "model": "demo", "version": "1", "causal": "top_left", "weights": "top_k",
+        "heads": (2, 0), "top_k": 3, "format": "npz",
     }  # fmt: skip
 
 
@@ -47,16 +48,26 @@ def test_causal_has_no_other_words(text: str) -> None:
     )
 
 
-def test_weights_have_three_words() -> None:
+def test_weights_have_four_words() -> None:
     assert refuse(("weights", "all")) == (
-        'parameter \'weights\' is "all", expected "none", "per_head" or "mean"'
+        'parameter \'weights\' is "all", expected "none", "per_head", "mean" or "top_k"'
+    )
+
+
+def test_numbers_are_written_in_digits() -> None:
+    assert refuse(("top_k", "1_0")) == (
+        "parameter 'top_k' is \"1_0\", expected a whole number from 1 to 2147483647"
+    )
+    assert refuse(("heads", "[0,3]")) == (
+        "parameter 'heads' is \"[0,3]\", expected the numbers of heads with commas between them, "
+        'as "0,3"; leave it out for all of them'
     )
 
 
 def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     assert refuse(("mask", "1")) == (
         'option "mask" of the query string is unknown, expected some of model, version, causal, '
-        "weights, format"
+        "weights, heads, top_k, format"
     )
 
 

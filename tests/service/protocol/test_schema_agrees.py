@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.service.protocol.agreement import B, D, H, L, S, Verdict, compare_v1, compare_v2
 
+OUTPUTS = ["output", "attention_weights", "top_k_weights", "top_k_keys"]
 JUNK = st.sampled_from(
     [None, True, 0, 2, -1, 1.0, 0.5, "", "query", "mean", [], {}, [None], [[1]], {"a": None}]
 ).map(copy.deepcopy)  # fmt: skip
@@ -72,13 +73,17 @@ def inputs(draw: st.DrawFn, name: str) -> dict[str, Any]:
 @st.composite
 def v2_bodies(draw: st.DrawFn) -> dict[str, Any]:
     names = draw(st.lists(st.sampled_from(["query", "mask", "any"]), max_size=2, unique=True))
-    outputs = draw(st.lists(st.sampled_from(["output", "attention_weights"]), unique=True))
+    outputs = draw(st.lists(st.sampled_from(OUTPUTS), unique=True))
     parameters = st.fixed_dictionaries(
         {},
         optional={
             "causal": st.sampled_from([True, False, "top_left", "bottom_right"]),
-            "weights": st.sampled_from(["none", "per_head", "mean"]),
+            "weights": st.sampled_from(["none", "per_head", "mean", "top_k"]),
+            "heads": st.sampled_from(["0", "0,3", "0,", "1_2", ""]),
+            "top_k": st.sampled_from([0, 1, 2**31, True]),
             "binary_data_output": st.booleans(),
+            "timeout": st.sampled_from([0, 5000, 2**63 - 1]),
+            "priority": st.sampled_from([0, 1, 2**64 - 1]),
             "mine": st.sampled_from([1, 0.5, True, "a"]),
         },
     )

@@ -19,6 +19,23 @@ from tests.service.protocol.agreement import (
 
 FLAGS: list[Any] = [2, -1, 0.5, 1.0, -0.0, None, "1", True]
 NUMBERS: list[Any] = [True, None, "1", 1.0, 2**70, -1e30]
+WHOLE: list[Any] = [0, 1, -1, True, 1.0, 1.5, "1", None, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 1e30]
+HEADS_LISTS: list[Any] = [
+    [0],
+    [],
+    [0, 0],
+    [True],
+    [0.0],
+    [0.5],
+    [-1],
+    ["0"],
+    [[0]],
+    "0",
+    0,
+    None,
+    {},
+]
+HEADS_TEXTS: list[Any] = ["", "0,", ",0", "1_2", "0 1", "-1", "0\n", "9" * 10, 0, True, 0.5]
 QUERY = {"name": "query", "shape": [1, 2], "datatype": "FP32", "data": [1, 2]}
 
 
@@ -48,8 +65,13 @@ def test_one_input(members: dict[str, Any]) -> None:
         {"outputs": [{"name": "output", "parameters": {"binary_data": 1}}]},
         {"parameters": None}, {"parameters": {"causal": 1}}, {"parameters": {"causal": "left"}},
         {"parameters": {"causal": None}}, {"parameters": {"weights": "all"}},
-        {"parameters": {"weights": True}}, {"parameters": {"binary_data_output": "a"}},
+        {"parameters": {"weights": True}}, {"parameters": {"heads": "0,3"}},
+        *({"parameters": {"heads": heads}} for heads in HEADS_TEXTS),
+        {"parameters": {"binary_data_output": "a"}},
         {"parameters": {"timeout": 5000, "a": "b"}}, {"mine": None},
+        *({"parameters": {name: value}} for name in ("timeout", "priority") for value in WHOLE),
+        *({"parameters": {"weights": "top_k", "top_k": value}} for value in WHOLE),
+        {"parameters": {"weights": "top_k", "top_k": 2}, "outputs": [{"name": "top_k_keys"}]},
     ],
     ids=str,
 )  # fmt: skip
@@ -64,7 +86,10 @@ def test_members_of_a_v2_request(members: dict[str, Any]) -> None:
         *({"query": [[number, 1]] * L} for number in NUMBERS),
         {"query": None}, {"query": {}}, {"key_mask": [1, 0, True]}, {"key_mask": [2, 0, 1]},
         {"bias": [[True] * S] * L}, {"key": None}, {"causal": 1}, {"causal": None},
-        {"causal": "right"}, {"weights": None}, {"weights": "all"}, {"weights": 1}, {"model": 1},
+        {"causal": "right"}, {"weights": None}, {"weights": "all"}, {"weights": 1},
+        *({"weights": "per_head", "heads": heads} for heads in HEADS_LISTS),
+        *({"weights": "top_k", "top_k": value} for value in WHOLE if value is not None),
+        {"model": 1},
         {"version": 1}, {"version": None}, {"format": "npz"}, {"mine": None},
         {"attention_mask": [[1] * S]},
     ],

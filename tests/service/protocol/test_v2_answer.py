@@ -1,6 +1,7 @@
 """V2 answers, JSON and binary, as clients of other servers read them."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from hypothesis.extra import numpy as arrays
 
 from service.errors import InvalidRequestError
 from service.inference import Answer
-from service.protocol.v2_answer import encode_answer
+from service.protocol.v2_answer import encode_answer, write_binary_head
 from service.protocol.v2_outputs import WantedOutput
 
 B, L, S, D, H = 4, 5, 7, 6, 3
+SHAPES = [(B, L, D), (L, B, D), (B, L, D, 1), (B * L, D)]
 FLOATS = arrays.arrays(
     np.float32,
     arrays.array_shapes(max_side=4),
@@ -36,7 +38,8 @@ def encode(
     answer: Answer, *outputs: tuple[str, bool], request_id: str = ""
 ) -> tuple[bytes, dict[str, str]]:
     wanted = [WantedOutput(name, binary) for name, binary in outputs]
-    return encode_answer(answer, request_id, wanted)
+    parts, headers = encode_answer(answer, request_id, wanted)
+    return b"".join(parts), headers
 
 
 def test_json_data_is_flat_beside_its_shape() -> None:
@@ -104,6 +107,53 @@ def test_an_array_in_another_order_is_written_row_by_row() -> None:
 def test_an_id_is_echoed(request_id: str) -> None:
     body, _ = encode(make_answer(), ("output", False), request_id=request_id)
     assert json.loads(body)["id"] == request_id
+
+
+def test_heads_that_are_kept_tell_answers_apart() -> None:
+    """All outputs are binary: the head may be one that was written before."""
+    cases = [
+        (replace(make_answer(), model=model, version=version), outputs, request_id)
+        for model in ("demo", "other")
+        for version in ("3", "4")
+        for outputs in (["output"], ["attention_weights"], ["attention_weights", "output"])
+        for request_id in ("", "7", "8")
+    ]
+    cases += [(make_answer(output=np.zeros(shape, np.float32)), ["output"], "") for shape in SHAPES]
+    cases += [(make_answer(output=np.zeros(SHAPES[0], np.int64)), ["output"], "")]
+    for answer, outputs, request_id in cases * 2:
+        body, headers = encode(
+            answer, *((output, True) for output in outputs), request_id=request_id
+        )
+        head = json.loads(body[: int(headers["Inference-Header-Content-Length"])])
+        assert head.pop("id", "") == request_id
+        assert head == describe(answer, outputs)
+
+
+def describe(answer: Answer, outputs: list[str]) -> dict[str, Any]:
+    """The JSON of an answer in binary, without its id."""
+    entries = [
+        {
+            "name": name,
+            "shape": list(answer.tensors[name].shape),
+            "datatype": {"f": "FP32", "i": "INT64"}[answer.tensors[name].dtype.kind],
+            "parameters": {"binary_data_size": answer.tensors[name].nbytes},
+        }
+        for name in outputs
+    ]
+    return {"model_name": answer.model, "model_version": answer.version, "outputs": entries}
+
+
+def test_no_head_is_kept_with_an_id() -> None:
+    """An id may be as long as a body; as many as are kept would fill the memory."""
+    before = write_binary_head.cache_info()
+    encode(make_answer(), ("output", True), request_id="a long one")
+    assert write_binary_head.cache_info() == before
+
+
+def test_the_numbers_of_a_binary_answer_are_not_copied() -> None:
+    answer = make_answer()
+    parts, _ = encode_answer(answer, "", [WantedOutput("output", binary=True)])
+    assert np.shares_memory(np.frombuffer(parts[1], np.float32), answer.tensors["output"])
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])

@@ -7,11 +7,22 @@ SPEC = AttentionSpec(d_model=6, num_heads=3, kdim=8, vdim=10)
 
 
 def test_a_server_names_the_extensions_that_work() -> None:
-    assert describe_server("1.2").model_dump() == {
+    assert describe_server("1.2", can_load=False).model_dump() == {
         "name": "limelight",
         "version": "1.2",
-        "extensions": ["binary_tensor_data", "parameters"],
+        "extensions": [
+            "binary_tensor_data",
+            "model_configuration",
+            "parameters",
+            "schedule_policy",
+            "statistics",
+        ],
     }
+
+
+def test_loading_is_named_where_clients_may_load() -> None:
+    can, cannot = (describe_server("1.2", can_load=can).extensions for can in (True, False))
+    assert can == [*cannot, "model_repository"]
 
 
 def test_a_model_names_its_tensors_with_the_sizes_that_are_fixed() -> None:

@@ -36,6 +36,16 @@ def test_without_a_list_weights_of_form_none_are_left_out() -> None:
     assert read(form="none") == [(OUTPUT, False)]
 
 
+def test_the_largest_weights_are_two_outputs_each_binary_or_not() -> None:
+    assert read(form="top_k", binary_data_output=True) == [
+        (OUTPUT, True), ("top_k_weights", True), ("top_k_keys", True),
+    ]  # fmt: skip
+    keys = {"name": "top_k_keys", "parameters": {"binary_data": True}}
+    assert read(keys, {"name": "top_k_weights"}, form="top_k") == [
+        ("top_k_keys", True), ("top_k_weights", False),
+    ]  # fmt: skip
+
+
 def test_a_list_is_answered_in_its_order() -> None:
     assert read({"name": WEIGHTS}, {"name": OUTPUT}) == [(WEIGHTS, False), (OUTPUT, False)]
 
@@ -57,7 +67,29 @@ def test_unknown_parameters_are_left_alone() -> None:
 
 def test_an_unknown_output_is_refused() -> None:
     assert refuse({"name": "weights"}) == (
-        "output 'weights' is unknown, expected some of output, attention_weights"
+        "output 'weights' is unknown, expected some of output, attention_weights, top_k_weights, "
+        "top_k_keys"
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "names"),
+    [
+        ("none", WEIGHTS, "output"),
+        ("top_k", WEIGHTS, "output, top_k_weights, top_k_keys"),
+        ("per_head", "top_k_keys", "output, attention_weights"),
+        ("mean", "top_k_weights", "output, attention_weights"),
+        ("none", "top_k_keys", "output"),
+    ],
+)
+def test_an_output_that_the_form_of_the_weights_does_not_have_is_refused(
+    form: WeightsForm, name: str, names: str
+) -> None:
+    with pytest.raises(InvalidRequestError) as caught:
+        read({"name": OUTPUT}, {"name": name}, form=form)
+    assert str(caught.value) == (
+        f"parameter 'weights' is \"{form}\", but the output '{name}' is asked for, expected some "
+        f"of {names}; change one of the two"
     )
 
 

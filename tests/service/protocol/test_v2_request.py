@@ -10,8 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.errors import InvalidRequestError, NotOfferedError
+from service.inference import NO_WEIGHTS, Schedule, WantedWeights, WeightsForm
+from service.protocol.v2_layout import V2Request
 from service.protocol.v2_outputs import WantedOutput
-from service.protocol.v2_request import V2Request, decode_request
+from service.protocol.v2_request import decode_request
 
 QUERY = {"name": "query", "shape": [1, 2, 3], "datatype": "FP32", "data": [1, 2, 3, 4, 5, 6]}
 BINARY = QUERY | {"parameters": {"binary_data_size": 24}}
@@ -37,8 +39,19 @@ def test_a_json_request() -> None:
     asked = decode(id="7", parameters={"causal": True, "timeout": 5000, "foo": 1})
     assert asked.id == "7"
     assert asked.inference.tensors["query"].tolist() == [[[1, 2, 3], [4, 5, 6]]]
-    assert (asked.inference.causal, asked.inference.weights) == ("top_left", "per_head")
+    assert asked.inference.causal == "top_left"
+    assert asked.inference.weights == WantedWeights("per_head")
     assert [output.name for output in asked.outputs] == ["output", "attention_weights"]
+
+
+def test_a_request_says_how_it_wants_to_wait() -> None:
+    assert decode(parameters={"timeout": 5000, "priority": 2}).schedule == Schedule(2, 5000)
+    assert decode().schedule == Schedule(0, None)
+
+
+def test_a_request_of_a_sequence_is_not_offered() -> None:
+    with pytest.raises(NotOfferedError, match=r"^parameter 'sequence_id' is 7, but sequences "):
+        decode(parameters={"sequence_id": 7})
 
 
 def test_a_binary_request() -> None:
@@ -70,23 +83,37 @@ def test_an_id_is_a_string(value: object, kind: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["per_head", "mean"])
-def test_the_form_of_the_weights_is_a_parameter(form: str) -> None:
-    assert decode(parameters={"weights": form}).inference.weights == form
+def test_the_form_of_the_weights_is_a_parameter(form: WeightsForm) -> None:
+    assert decode(parameters={"weights": form}).inference.weights == WantedWeights(form)
 
 
 def test_weights_that_are_not_asked_for_are_not_computed() -> None:
     asked = decode(outputs=[{"name": "output"}])
-    assert asked.inference.weights == "none"
+    assert asked.inference.weights == NO_WEIGHTS
     assert asked.outputs == (WantedOutput("output", binary=False),)
-    assert decode(parameters={"weights": "none"}).inference.weights == "none"
+    assert decode(parameters={"weights": "none"}).inference.weights == NO_WEIGHTS
 
 
 def test_weights_cannot_be_asked_for_and_left_out() -> None:
     body = write(parameters={"weights": "none"}, outputs=[{"name": "attention_weights"}])
     assert refuse(body) == (
-        "parameter 'weights' is \"none\", but the output 'attention_weights' is asked for; "
-        "leave one of the two out"
+        "parameter 'weights' is \"none\", but the output 'attention_weights' is asked for, "
+        "expected some of output; change one of the two"
     )
+
+
+def test_heads_and_the_number_of_keys_are_parameters() -> None:
+    asked = decode(parameters={"weights": "top_k", "heads": "2,0", "top_k": 3})
+    assert asked.inference.weights == WantedWeights("top_k", (2, 0), 3)
+    assert [output.name for output in asked.outputs] == ["output", "top_k_weights", "top_k_keys"]
+    assert decode(parameters={"heads": "1"}).inference.weights == WantedWeights("per_head", (1,))
+
+
+@pytest.mark.parametrize("name", ["top_k_weights", "top_k_keys"])
+def test_one_of_the_two_outputs_of_the_largest_weights_is_enough(name: str) -> None:
+    asked = decode(parameters={"weights": "top_k", "top_k": 3}, outputs=[{"name": name}])
+    assert asked.inference.weights == WantedWeights("top_k", None, 3)
+    assert asked.outputs == (WantedOutput(name, binary=False),)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +126,35 @@ def test_weights_cannot_be_asked_for_and_left_out() -> None:
         ),
         (
             {"weights": True},
-            'parameter \'weights\' is true, expected "none", "per_head" or "mean"',
+            'parameter \'weights\' is true, expected "none", "per_head", "mean" or "top_k"',
+        ),
+        (
+            {"heads": 0},
+            "parameter 'heads' is 0, expected the numbers of heads with commas between them, "
+            'as "0,3"; leave it out for all of them',
+        ),
+        (
+            {"heads": [0]},
+            "parameter 'heads' of the request is a list, expected a string, number or boolean",
+        ),
+        (
+            {"weights": "none", "heads": "0"},
+            "parameter 'heads' is given, but parameter 'weights' is \"none\", expected "
+            '"per_head", "mean" or "top_k" beside it; change one of the two',
+        ),
+        (
+            {"weights": "top_k", "top_k": "2"},
+            "parameter 'top_k' is \"2\", expected a whole number from 1 to 2147483647",
+        ),
+        (
+            {"top_k": 2},
+            "parameter 'top_k' is given, but parameter 'weights' is \"per_head\", expected "
+            '"top_k" beside it; change one of the two',
+        ),
+        (
+            {"timeout": "5s"},
+            "parameter 'timeout' is \"5s\", expected a whole number of microseconds from 0 to "
+            "9223372036854775807",
         ),
         ({"causal": None}, "parameter 'causal' of the request is null, expected a string, number "
          "or boolean"),
@@ -129,6 +184,13 @@ def test_parameters_of_the_contract_are_checked(parameters: dict[str, Any], said
 )  # fmt: skip
 def test_a_header_that_cannot_be_is_refused(header_lengths: list[str], said: str) -> None:
     assert refuse(write(), *header_lengths) == said
+
+
+@pytest.mark.parametrize("blanks", [" ", "\t \t"])
+def test_blanks_around_the_header_do_not_count(blanks: str) -> None:
+    """RFC 9110, 5.5; httptools leaves those that follow a value."""
+    body = write()
+    assert decode_request(body, [f"{len(body)}{blanks}"]).inference.tensors.keys() == {"query"}
 
 
 def test_a_header_that_ends_within_the_json_is_refused() -> None:
