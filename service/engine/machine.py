@@ -8,15 +8,16 @@ CGROUP_V2 = Path("/sys/fs/cgroup/cpu.max")
 CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
 
 
-def count_cores() -> int:
-    """Cores by affinity, bounded by the control group's quota; at least 1.
+def count_cores(workers: int = 1) -> int:
+    """Cores by affinity, bounded by the control group's quota, for one of `workers`; at least 1.
 
     A thread pool sized from the host stalls or is throttled in a container with fewer cores
     (onnxruntime issues 8313 and 10113).
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = read_quota()
-    return max(1, allowed or 1) if quota is None else max(1, min(allowed or 1, math.ceil(quota)))
+    cores = allowed or 1 if quota is None else min(allowed or 1, math.ceil(quota))
+    return max(1, cores // workers)
 
 
 def read_quota(v2: Path = CGROUP_V2, v1: Path = CGROUP_V1) -> float | None:

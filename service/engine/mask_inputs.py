@@ -1,7 +1,6 @@
 """The inputs that hide or bias keys: mask, key_mask and bias, checked and given four axes."""
 
-from dataclasses import astuple
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +9,9 @@ from model.contract import BIAS, KEY_MASK, MASK
 from service.datatypes import check_float32, name_datatype
 from service.engine.sizes import Sizes
 from service.errors import InvalidRequestError
+
+Number = TypeVar("Number", bound=np.generic)
+AXES: Final = {2: (None, None), 3: (slice(None), None), 4: ()}
 
 
 def check_mask(array: NDArray[Any] | None, sizes: Sizes) -> NDArray[np.bool_] | None:
@@ -59,8 +61,9 @@ def to_bool(name: str, array: NDArray[Any]) -> NDArray[np.bool_]:
             with its position.
     """
     if array.dtype == np.bool_:
-        # A byte of 2 in a bool array is undefined in numpy's arithmetic.
-        return array.view(np.uint8).astype(np.bool_)
+        # A byte of 2 in a bool array is undefined in numpy's arithmetic; without any, no copy.
+        content = array.view(np.uint8)
+        return content.astype(np.bool_) if content.max(initial=0) > 1 else array
     if array.dtype.kind == "f":
         raise InvalidRequestError(
             f"input '{name}' has datatype {name_datatype(array)}, expected BOOL, or integers 0 "
@@ -88,12 +91,10 @@ def give_four_axes(name: str, array: NDArray[Any], sizes: Sizes) -> NDArray[Any]
     Raises:
         InvalidRequestError: if an axis has another size.
     """
-    ranks = {2: (None, None), 3: (slice(None), None), 4: ()}
-    full = astuple(sizes)
-    if array.ndim in ranks:
-        wide = array[ranks[array.ndim]]
-        fits = wide.shape[3] == full[3] and all(
-            got in (1, want) for got, want in zip(wide.shape, full, strict=True)
+    if array.ndim in AXES:
+        wide = add_axes(array)
+        fits = wide.shape[3] == sizes.key_length and all(
+            got in (1, want) for got, want in zip(wide.shape, sizes, strict=True)
         )
         if fits:
             return wide
@@ -102,9 +103,14 @@ def give_four_axes(name: str, array: NDArray[Any], sizes: Sizes) -> NDArray[Any]
     )
 
 
+def add_axes(array: NDArray[Number]) -> NDArray[Number]:
+    """A mask or bias of 2, 3 or 4 axes with four; a third one is the batch."""
+    return array[AXES[array.ndim]]
+
+
 def explain_shape(shape: tuple[int, ...], sizes: Sizes) -> str:
     """What was expected of a mask or bias, with the way out of two common mistakes."""
-    batch, heads, length, keys = astuple(sizes)
+    batch, heads, length, keys = sizes
     if (
         len(shape) == 3
         and shape[0] == batch * heads

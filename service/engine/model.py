@@ -1,54 +1,44 @@
-"""One version of a model: its graphs, opened when they are first needed, and how to run them."""
+"""One version of a model: what it accepts, and the lane in which it computes."""
 
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from model.contract import (
-    BIAS,
-    DECOMPOSED,
-    FUSED,
-    FUSED_BIAS,
-    FUSED_WEIGHTS,
-    KEY,
-    KEY_LENGTHS,
-    OUTPUT,
-    QUERY,
-    VALUE,
-    WEIGHTS,
-    AttentionSpec,
-    GraphSpec,
-)
-from service.engine.masks import Hiding, add_hiding, clear_tokens, find_unseen, find_visible
-from service.engine.session import Provider, Session
+from model.contract import OUTPUT, AttentionSpec, GraphSpec
+from service.engine.cost import is_small
+from service.engine.cuda import CudaOptions
+from service.engine.lane import Lane, no_item
+from service.engine.masks import Hiding
+from service.engine.model_config import ModelConfig
+from service.engine.padding import find_step
+from service.engine.precedents import Precedents
+from service.engine.runner import Computed, OpenGraph, Runner
+from service.engine.session import DEFAULT_CUDA, Provider, Session, Width
 from service.engine.signature import Prepared, check_request
-from service.engine.sizes import Limits
-from service.inference import Inference
+from service.engine.sizes import Limits, Sizes, count_tokens, limit_rows
+from service.inference import NO_WEIGHTS, Inference
 
-OpenGraph = Callable[[Path], Session]
-
-
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """What one run gave: tensors by the contract's names, and the graph that ran."""
-
-    tensors: dict[str, NDArray[Any]]
-    graph: str
+UNCONFIGURED: Final = ModelConfig()
+PROBE_QUERY_LENGTH: Final = 2
+PROBE_KEY_LENGTH: Final = 3
+KERNEL_WIDTHS: Final = 8
+"""CUDA's kernels that hold no scores take heads whose width is a multiple of this one."""
 
 
 class Model:
     """One version of a model.
 
     Attributes:
+        directory: of its files.
         name: of the model.
         version: the number of its directory, as text.
         spec: its sizes.
         provider: where it computes.
+        config: how it is served.
+        limits: bounds of one request, those of the config among them.
+        lane: of its requests in the queue.
     """
 
     def __init__(
@@ -58,16 +48,29 @@ class Model:
         provider: Provider,
         open_graph: OpenGraph,
         limits: Limits,
+        config: ModelConfig = UNCONFIGURED,
+        open_wide: OpenGraph | None = None,
+        cuda: CudaOptions = DEFAULT_CUDA,
     ) -> None:
+        self.directory = directory
         self.name = directory.parent.name
         self.version = directory.name
         self.spec = spec
         self.provider = provider
-        self.limits = limits
-        self._directory = directory
-        self._open_graph = open_graph
-        self._sessions: dict[str, Session] = {}
-        self._opening = threading.Lock()
+        self.config = config
+        self.limits = limits.lower_batch_size(config.max_batch_size)
+        has_kernel = spec.d_k % KERNEL_WIDTHS == 0
+        self._precedents = Precedents()
+        self._runner = Runner(directory, provider, open_graph, open_wide, has_kernel=has_kernel)
+        self.lane = Lane(
+            self._runner.run,
+            self._runner.join_key,
+            partial(limit_run, spec, self.limits, cuda if provider == "cuda" else None),
+            max_running=config.instance_count,
+            max_delay_us=find_delay_us(config, cuda.join_delay_us if provider == "cuda" else 0),
+            run_alone=self._runner.run_alone,
+            is_small=partial(is_small_and_open, self._runner) if provider == "cpu" else no_item,
+        )
 
     def check(self, request: Inference) -> Prepared:
         """Accept or refuse the tensors of a request.
@@ -76,90 +79,88 @@ class Model:
             InvalidRequestError: naming the tensor, what came and what was expected.
             RequestTooLargeError: if a bound is passed, naming the setting.
         """
-        return check_request(self.spec, self.limits, request)
+        precedent = self._precedents.find(request.likeness)
+        if precedent is not None:
+            return precedent.prepare(request.tensors)
+        prepared = check_request(self.spec, self.limits, request)
+        self._precedents.keep(request.likeness, prepared)
+        return prepared
 
     def run(self, prepared: Prepared) -> Computed:
         """Compute the answer to one checked request; blocks the calling thread."""
-        key_lengths = find_key_lengths(prepared)
-        graph = choose_graph(self.provider, prepared, key_lengths)
-        feeds = build_feeds(graph, prepared, key_lengths)
-        results = self.open(graph).run(list(graph.outputs), feeds)
-        tensors = dict(zip(graph.outputs, results, strict=True))
-        if prepared.weights == "mean":
-            tensors[WEIGHTS] = tensors[WEIGHTS].mean(axis=1)
-        return Computed(tensors, graph.name)
+        (computed,) = self._runner.run([prepared])
+        return computed
 
-    def open(self, graph: GraphSpec) -> Session:
-        """The session of a graph; each holds its own copy of the weights, so only when needed."""
-        session = self._sessions.get(graph.name)
-        if session is None:
-            with self._opening:
-                session = self._sessions.get(graph.name)
-                if session is None:
-                    session = self._open_graph(self._directory / graph.file)
-                    self._sessions[graph.name] = session
-        return session
+    def open(self, graph: GraphSpec, width: Width = "narrow") -> Session:
+        """The session of a graph, opened if it is not."""
+        return self._runner.open(graph, width)
+
+    def open_all(self) -> None:
+        """Open every graph that the provider may use; the files may vanish then."""
+        self._runner.open_all()
+
+    def give_back(self, shrinking: Any) -> None:  # noqa: ANN401
+        """Give back the memory that is kept for the next run; `shrinking` are options of a run."""
+        self._runner.give_back(self.make_probe(), shrinking)
 
     def warm_up(self) -> None:
-        """Compute one real answer, so that ready means able.
+        """Compute a real answer in every way, so that ready means able.
 
         Raises:
             RuntimeError: if the answer is not finite or has another shape.
         """
-        batch_size, query_length, key_length = 1, 2, 3
-        prepared = Prepared(
-            query=np.ones((batch_size, query_length, self.spec.d_model), np.float32),
-            key=np.ones((batch_size, key_length, self.spec.kdim), np.float32),
-            value=np.ones((batch_size, key_length, self.spec.vdim), np.float32),
+        for computed in self._runner.run_in_each_width(self.make_probe()):
+            self.check_probe(computed)
+
+    def make_probe(self) -> Prepared:
+        """A request that costs next to nothing: ``[1, 2, D]`` and ``[1, 3, ·]``."""
+        return Prepared(
+            query=np.ones((1, PROBE_QUERY_LENGTH, self.spec.d_model), np.float32),
+            key=np.ones((1, PROBE_KEY_LENGTH, self.spec.kdim), np.float32),
+            value=np.ones((1, PROBE_KEY_LENGTH, self.spec.vdim), np.float32),
             hiding=Hiding(),
-            weights="none",
+            weights=NO_WEIGHTS,
         )
-        output = self.run(prepared).tensors[OUTPUT]
-        expected = (batch_size, query_length, self.spec.d_model)
+
+    def check_probe(self, computed: Computed) -> None:
+        """Accept or refuse the answer to a probe.
+
+        Raises:
+            RuntimeError: if it is not finite or has another shape.
+        """
+        output = computed.tensors[OUTPUT]
+        expected = (1, PROBE_QUERY_LENGTH, self.spec.d_model)
         if output.shape != expected or not np.isfinite(output).all():
             raise RuntimeError(f"model '{self.name}' gave {output.shape} at warm-up")
 
 
-def choose_graph(
-    provider: Provider, prepared: Prepared, key_lengths: NDArray[np.int64] | None
-) -> GraphSpec:
-    """The graph that answers a request on a provider.
+def is_small_and_open(runner: Runner, prepared: Prepared) -> bool:
+    """Whether a request is small, and its graph open: that of 64 MiB of weights takes 0.4 s."""
+    return is_small(prepared) and runner.is_open(prepared)
 
-    On the CPU the Attention operator answers with and without weights: the decomposed graph's
-    bits depend on the batch and on the number of threads there. On CUDA the operator cannot
-    return weights, and its flash kernel takes key lengths but no bias.
+
+def find_delay_us(config: ModelConfig, default_us: int) -> int:
+    """How long a request waits for others: as the config says, else `default_us`."""
+    # Where the batch is an axis like any other, rows are not requests'.
+    return 0 if config.max_batch_size == 0 else config.max_queue_delay_us or default_us
+
+
+def limit_run(
+    spec: AttentionSpec, limits: Limits, cuda: CudaOptions | None, prepared: Prepared
+) -> int:
+    """Most rows of a run that joins requests like this one: it keeps the bounds of a request.
+
+    Args:
+        spec: of the model.
+        limits: of one request.
+        cuda: where requests are padded to equal lengths; its tokens are a bound too.
+        prepared: the request.
     """
-    if prepared.weights != "none":
-        return FUSED_WEIGHTS if provider == "cpu" else DECOMPOSED
-    if provider == "cuda" and key_lengths is not None:
-        return FUSED
-    return FUSED_BIAS
-
-
-def find_key_lengths(prepared: Prepared) -> NDArray[np.int64] | None:
-    """int64 ``[B]``, if a non-empty run of real keys first is all that hides or biases."""
-    hiding, batch_size = prepared.hiding, prepared.query.shape[0]
-    if hiding.mask is not None or hiding.bias is not None or hiding.causal:
-        return None
-    if hiding.key_mask is None:
-        return np.full(batch_size, prepared.key.shape[1], np.int64)
-    lengths = hiding.key_mask.sum(axis=1, dtype=np.int64)
-    is_prefix = (hiding.key_mask == (np.arange(prepared.key.shape[1]) < lengths[:, None])).all()
-    return lengths if is_prefix and lengths.all() else None
-
-
-def build_feeds(
-    graph: GraphSpec, prepared: Prepared, key_lengths: NDArray[np.int64] | None
-) -> dict[str, NDArray[Any]]:
-    """The inputs of `graph` by name."""
-    query_length, key_length = prepared.query.shape[1], prepared.key.shape[1]
-    visible = find_visible(prepared.hiding, query_length, key_length)
-    unseen = None if visible is None else find_unseen(visible)
-    feeds: dict[str, NDArray[Any]] = {
-        QUERY: prepared.query,
-        KEY: clear_tokens(prepared.key, unseen),
-        VALUE: clear_tokens(prepared.value, unseen),
-    }
-    if graph is FUSED and key_lengths is not None:
-        return feeds | {KEY_LENGTHS: key_lengths}
-    return feeds | {BIAS: add_hiding(prepared.hiding.bias, visible, query_length, key_length)}
+    sizes = Sizes(1, spec.num_heads, prepared.query.shape[1], prepared.key.shape[1])
+    if cuda is None:
+        return limit_rows(limits, sizes, spec.d_model, prepared.weights)
+    # Those that it is joined with may be as long as this.
+    longest = map(find_step, (sizes.query_length, sizes.key_length))
+    sizes = Sizes(1, spec.num_heads, *longest)
+    rows = limit_rows(limits, sizes, spec.d_model, prepared.weights)
+    return max(1, min(rows, cuda.join_tokens // count_tokens(sizes)))

@@ -1,43 +1,61 @@
-"""The models that are served, found in a directory and loaded from it."""
+"""The models that are served, by name and version."""
 
-import re
-from functools import partial
-from pathlib import Path
-from types import ModuleType
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
-from model.contract import FUSED_BIAS, MANIFEST_FILE, MODEL_NAME, WEIGHTS_FILE
-from service.engine.manifest import Manifest, ManifestError
 from service.engine.model import Model
-from service.engine.session import (
-    Provider,
-    Session,
-    choose_provider,
-    load_runtime,
-    open_session,
-)
-from service.engine.sizes import Limits
-from service.errors import NotFoundError, ServiceError, StartError
+from service.errors import NotFoundError
 
-VERSION: Final = re.compile(r"[1-9][0-9]{0,8}")
-DEMO: Final = Path(__file__).parents[1] / "demo"
+Served: TypeAlias = Mapping[str, Mapping[str, Model]]
+
+NOTHING: Final[Served] = MappingProxyType({})
 
 
 class Repository:
-    """Models by name and version; the highest version answers where none is named."""
+    """Models by name and version; the highest version answers where none is named.
+
+    What is served is a mapping that never changes: a change puts another in its place, so that
+    readers on any thread see all of it or nothing, and need no lock. One thread at a time may
+    change it.
+    """
 
     def __init__(self, default_model: str | None = None) -> None:
-        self._models: dict[str, dict[str, Model]] = {}
+        self._models: Served = NOTHING
         self._default_model = default_model
 
     def add(self, model: Model) -> None:
         """Serve a model from now on."""
-        self._models.setdefault(model.name, {})[model.version] = model
+        self.exchange([model], [])
+
+    def exchange(self, added: Iterable[Model], removed: Iterable[tuple[str, str]]) -> None:
+        """Serve other versions, all at once; who has a model already may go on using it.
+
+        Args:
+            added: take the place of the same versions.
+            removed: names and versions; those that are not served are passed over.
+        """
+        models = {name: dict(versions) for name, versions in self._models.items()}
+        for name, version in removed:
+            models.get(name, {}).pop(version, None)
+        for model in added:
+            models.setdefault(model.name, {})[model.version] = model
+        self._models = MappingProxyType({name: found for name, found in models.items() if found})
 
     @property
     def names(self) -> list[str]:
         """Names of the models, sorted."""
         return sorted(self._models)
+
+    @property
+    def models(self) -> list[Model]:
+        """Every version of every model, sorted by name and number."""
+        served = self._models
+        return [
+            served[name][version]
+            for name in sorted(served)
+            for version in sorted(served[name], key=int)
+        ]
 
     def versions(self, name: str) -> list[str]:
         """Versions of a model, ascending.
@@ -45,7 +63,7 @@ class Repository:
         Raises:
             NotFoundError: if there is no such model.
         """
-        return sorted(self._find(name), key=int)
+        return sorted(find_model(self._models, name), key=int)
 
     def get(self, name: str, version: str | None = None) -> Model:
         """One version of a model; the highest unless `version` is given.
@@ -53,12 +71,12 @@ class Repository:
         Raises:
             NotFoundError: naming what was asked for and what there is.
         """
-        versions = self._find(name)
+        versions = find_model(self._models, name)
         chosen = max(versions, key=int) if version is None else version
         if chosen not in versions:
             raise NotFoundError(
                 f"model '{name}' has no version '{chosen}', expected one of "
-                f"{', '.join(self.versions(name))}"
+                f"{', '.join(sorted(versions, key=int))}"
             )
         return versions[chosen]
 
@@ -70,114 +88,25 @@ class Repository:
         """
         if self._default_model is not None:
             return self.get(self._default_model)
-        if len(self._models) == 1:
-            return self.get(self.names[0])
+        served = self._models
+        if len(served) == 1:
+            (versions,) = served.values()
+            return versions[max(versions, key=int)]
+        if not served:
+            raise NotFoundError("no model is served; load one, or look into the repository's index")
         raise NotFoundError(
-            f"no model is named and {len(self._models)} are served: add ?model=NAME with one of "
-            f"{', '.join(self.names)}, or set LIMELIGHT_DEFAULT_MODEL"
+            f"no model is named and {len(served)} are served: add ?model=NAME with one of "
+            f"{', '.join(sorted(served))}, or set LIMELIGHT_DEFAULT_MODEL"
         )
 
-    def _find(self, name: str) -> dict[str, Model]:
-        if name not in self._models:
-            served = ", ".join(self.names) or "none"
-            raise NotFoundError(f"model '{name}' is not served here; served: {served}")
-        return self._models[name]
 
-
-def find_versions(models: Path | None, *, demo: bool) -> list[Path]:
-    """The version directories to serve.
-
-    Args:
-        models: a repository, or the directory of one model; the embedded demo where absent.
-        demo: whether the demo stands in for a repository without models.
+def find_model(served: Served, name: str) -> Mapping[str, Model]:
+    """The versions of a model.
 
     Raises:
-        StartError: if there is no model.
+        NotFoundError: if there is no such model.
     """
-    if models is None:
-        return list_versions(DEMO)
-    if models.is_dir():
-        versions = list_versions(models)
-        versions = versions or [path for path in list_dirs(models) if is_version(path)]
-        if versions:
-            return versions
-    if demo:
-        return list_versions(DEMO)
-    raise StartError(
-        f"LIMELIGHT_MODELS is {models}, where no model was found, expected "
-        f"<name>/<version>/{MANIFEST_FILE}, as limelight-export writes it"
-    )
-
-
-def list_versions(repository: Path) -> list[Path]:
-    """Version directories below the model directories of a repository."""
-    models = [path for path in list_dirs(repository) if MODEL_NAME.fullmatch(path.name)]
-    return [path for model in models for path in list_dirs(model) if is_version(path)]
-
-
-def list_dirs(path: Path) -> list[Path]:
-    """Directories in a directory, sorted; names with a dot first are left out."""
-    return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith("."))
-
-
-def is_version(path: Path) -> bool:
-    """Whether a directory is a version of a model."""
-    return bool(VERSION.fullmatch(path.name)) and (path / MANIFEST_FILE).is_file()
-
-
-class Loader:
-    """Loads versions; onnxruntime is imported, and the provider chosen, with the first one."""
-
-    def __init__(
-        self,
-        wish: Literal["auto", "cpu", "cuda"],
-        intra_op_threads: int,
-        limits: Limits,
-    ) -> None:
-        self._wish = wish
-        self._intra_op_threads = intra_op_threads
-        self._limits = limits
-        self._runtime: ModuleType | None = None
-        self._provider: Provider | None = None
-
-    def load(self, directory: Path) -> Model:
-        """Check, open and warm up one version.
-
-        Raises:
-            StartError: if the files are not a whole model, or the provider does not run.
-        """
-        # Its parent names the model, which "." would not.
-        directory = directory.absolute()
-        try:
-            manifest = Manifest.read(directory)
-            spec = manifest.read_spec()
-            manifest.check_files(directory)
-        except ManifestError as error:
-            raise StartError(f"model {directory.parent.name}/{directory.name}: {error}") from None
-        provider = self._choose(directory)
-        model = Model(directory, spec, provider, partial(self._open, manifest), self._limits)
-        model.warm_up()
-        return model
-
-    def _choose(self, directory: Path) -> Provider:
-        if self._provider is None:
-            self._runtime = load_runtime()
-            graph = directory / FUSED_BIAS.file
-            self._provider = choose_provider(
-                self._runtime, graph, self._wish, self._intra_op_threads
-            )
-        return self._provider
-
-    def _open(self, manifest: Manifest, path: Path) -> Session:
-        if self._runtime is None or self._provider is None:
-            raise RuntimeError("a graph was opened before its version was loaded")
-        # Some graphs are opened long after the version was checked: other weights by then would
-        # answer requests for weights with another layer.
-        try:
-            for name in (path.name, WEIGHTS_FILE):
-                manifest.check_file(path.parent, name)
-        except ManifestError as error:
-            raise ServiceError(
-                f"the model changed on the disk since it was loaded ({error}); restart the server"
-            ) from None
-        return open_session(self._runtime, path, self._provider, self._intra_op_threads)
+    if name not in served:
+        names = ", ".join(sorted(served)) or "none"
+        raise NotFoundError(f"model '{name}' is not served here; served: {names}")
+    return served[name]

@@ -9,13 +9,23 @@ from typing import Any, Final, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from service.engine.cuda import find_cuda_fault
+from service.engine.bound_session import BoundSession
+from service.engine.cuda import CudaOptions, find_cuda_fault
+from service.engine.shortage import find_shortage
 from service.errors import StartError
 
 CPU: Final = "CPUExecutionProvider"
 CUDA: Final = "CUDAExecutionProvider"
 Provider = Literal["cpu", "cuda"]
+Width = Literal["narrow", "wide"]  # beside other runs, or alone on the machine
 ERRORS_ONLY = 3
+SPIN_US: Final = "30"
+SHRINKING: Final = ("memory.enable_memory_arena_shrinkage", "cpu:0")
+"""Option of a run, onnxruntime_run_options_config_keys.h: unused memory goes back after it."""
+
+DEFAULT_CUDA: Final = CudaOptions()
+COSTLY: Final = frozenset({"Attention", "MatMul", "Softmax"})
+"""Operators that must not be left to the CPU; that is where shapes are computed, by design."""
 
 log = logging.getLogger("limelight")
 
@@ -24,7 +34,10 @@ class Session(Protocol):
     """The part of ``onnxruntime.InferenceSession`` that the engine uses."""
 
     def run(
-        self, output_names: list[str], input_feed: dict[str, NDArray[Any]]
+        self,
+        output_names: list[str],
+        input_feed: dict[str, NDArray[Any]],
+        run_options: Any = None,  # noqa: ANN401 - a class of onnxruntime's
     ) -> list[NDArray[Any]]:
         """Compute the named outputs."""
 
@@ -65,7 +78,12 @@ def is_installed(package: str) -> bool:
 
 
 def open_session(
-    runtime: ModuleType, path: Path, provider: Provider, intra_op_threads: int
+    runtime: ModuleType,
+    path: Path,
+    provider: Provider,
+    intra_op_threads: int,
+    width: Width = "narrow",
+    cuda: CudaOptions = DEFAULT_CUDA,
 ) -> Session:
     """Open one graph.
 
@@ -74,31 +92,63 @@ def open_session(
         path: of the ONNX file.
         provider: where to compute.
         intra_op_threads: cores for one run.
+        width: of its runs.
+        cuda: how CUDA is used, where it is the provider.
 
     Raises:
         StartError: if onnxruntime cannot open the file, or does not run it on `provider`.
+        DeviceMemoryError: if the GPU has no memory left for it.
     """
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = intra_op_threads
-    options.inter_op_num_threads = 1
-    # Threads that spin after a run take the core from the event loop: 2 to 3 times slower
-    # under load, measured with 2 cores.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Shape inference holds the last axis of the weights to be 0, whatever the file declares,
-    # and onnxruntime warns of it in every run.
-    options.log_severity_level = ERRORS_ONLY
-    # TF32 would answer with 3 digits.
-    providers = [(CUDA, {"use_tf32": "0"}), CPU] if provider == "cuda" else [CPU]
+    options = make_options(runtime, intra_op_threads, width)
+    providers: list[Any] = [CPU]
+    if provider == "cuda":
+        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+        providers = [(CUDA, cuda.to_provider_options()), CPU]
     try:
         session: Session = runtime.InferenceSession(path, options, providers=providers)
     except Exception as error:  # onnxruntime's errors have no class in common
+        if provider == "cuda" and (shortage := find_shortage(error)):
+            raise shortage from None
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise StartError(
             f"model {path.parent.parent.name}/{path.parent.name}: {path.name} cannot be opened: "
             f"{reason}"
         ) from error
     check_provider(session, provider)
-    return session
+    if provider == "cpu":
+        return session
+    check_operators(runtime, session, path.name)
+    return BoundSession(runtime, session, cuda.device)
+
+
+def make_options(runtime: ModuleType, intra_op_threads: int, width: Width) -> Any:  # noqa: ANN401
+    """Options of a session, whatever its provider; the arguments are those of `open_session`."""
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = intra_op_threads
+    options.inter_op_num_threads = 1
+    # Threads that spin after a run take the core from the event loop: 2 to 3 times slower
+    # under load, measured with 2 cores. Those of a run that is alone spin from one operator to the
+    # next and no longer: 1x16 takes 0.12 ms instead of 0.16, and beside a busy process no more
+    # than with one thread.
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(width == "wide")))
+    options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN_US)
+    # A pattern is kept for each shape, and takes twice the memory: 1105 MiB for 1x4096 at once
+    # instead of 577, 306 for 1x2048 instead of 173, and no less time without (measured).
+    options.enable_mem_pattern = False
+    # Shape inference holds the last axis of the weights to be 0, whatever the file declares,
+    # and onnxruntime warns of it in every run.
+    options.log_severity_level = ERRORS_ONLY
+    return options
+
+
+def make_shrinking_options(runtime: ModuleType) -> Any:  # noqa: ANN401
+    """Options of a run on the CPU after which a session holds no memory that it does not use.
+
+    It keeps what a run took for the next one, and nothing else makes it give that back.
+    """
+    options = runtime.RunOptions()
+    options.add_run_config_entry(*SHRINKING)
+    return options
 
 
 def check_provider(session: Session, provider: Provider) -> None:
@@ -112,8 +162,34 @@ def check_provider(session: Session, provider: Provider) -> None:
         raise StartError(f"onnxruntime was asked for {provider}, but runs on {actual}")
 
 
+def check_operators(runtime: ModuleType, session: Any, file: str) -> None:  # noqa: ANN401
+    """See that CUDA has a kernel for what costs: onnxruntime computes the rest without an error.
+
+    Args:
+        runtime: the onnxruntime module.
+        session: of onnxruntime, on CUDA.
+        file: that it has opened.
+
+    Raises:
+        StartError: naming an operator that is left to the CPU.
+    """
+    if not hasattr(session, "get_provider_graph_assignment_info"):
+        return  # an onnxruntime that does not say
+    for part in session.get_provider_graph_assignment_info():
+        left = COSTLY.intersection(node.op_type for node in part.get_nodes())
+        if part.ep_name != CUDA and left:
+            raise StartError(
+                f"onnxruntime {runtime.__version__} has no kernel on cuda for {min(left)} in "
+                f"{file}, and would leave it to {part.ep_name}; install a newer onnxruntime-gpu"
+            )
+
+
 def choose_provider(
-    runtime: ModuleType, path: Path, wish: Literal["auto", "cpu", "cuda"], intra_op_threads: int
+    runtime: ModuleType,
+    path: Path,
+    wish: Literal["auto", "cpu", "cuda"],
+    intra_op_threads: int,
+    cuda: CudaOptions = DEFAULT_CUDA,
 ) -> Provider:
     """Decide where to compute, by opening the graph at `path`.
 
@@ -122,7 +198,8 @@ def choose_provider(
     """
     if wish == "cpu" or (wish == "auto" and CUDA not in runtime.get_available_providers()):
         return "cpu"
-    fault = find_cuda_fault(runtime) or try_cuda(runtime, path, intra_op_threads)
+    fault = find_cuda_fault(runtime, cuda.device)
+    fault = fault or try_cuda(runtime, path, intra_op_threads, cuda)
     if fault is None:
         return "cuda"
     if wish == "cuda":
@@ -134,10 +211,12 @@ def choose_provider(
     return "cpu"
 
 
-def try_cuda(runtime: ModuleType, path: Path, intra_op_threads: int) -> str | None:
+def try_cuda(
+    runtime: ModuleType, path: Path, intra_op_threads: int, cuda: CudaOptions
+) -> str | None:
     """Open the graph at `path` on CUDA, and say what was wrong; nothing where it runs."""
     try:
-        open_session(runtime, path, "cuda", intra_op_threads)
+        open_session(runtime, path, "cuda", intra_op_threads, cuda=cuda)
     except Exception as error:  # onnxruntime's own errors share no base class
         return str(error)
     return None

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from model.contract import BIAS, KEY, KEY_MASK, MASK, QUERY, VALUE, AttentionSpec
 from service.datatypes import check_float32
+from service.engine.cost import count_operations
 from service.engine.mask_inputs import check_bias, check_key_mask, check_mask
 from service.engine.masks import Hiding
 from service.engine.sizes import Limits, Sizes, check_limits, check_output
+from service.engine.slices import Slices
 from service.errors import InvalidRequestError
-from service.inference import Inference, WeightsForm
+from service.inference import Inference, WantedWeights
 from service.input_names import check_input_names
 
 
@@ -26,14 +28,25 @@ class Prepared:
         key: float32 ``[B, S, kdim]``.
         value: float32 ``[B, S, vdim]``.
         hiding: mask and bias with four axes.
-        weights: form in which the weights are asked for.
+        weights: those that are asked for.
+        slices: in which it is computed, one after the other; none where at once.
+        output_bytes: memory that the tensors of its answer will take.
+        operations: what it costs, see `count_operations`.
     """
 
     query: NDArray[np.float32]
     key: NDArray[np.float32]
     value: NDArray[np.float32]
     hiding: Hiding
-    weights: WeightsForm
+    weights: WantedWeights
+    slices: Slices | None = None
+    output_bytes: int = 0
+    operations: int = 0
+
+    @property
+    def rows(self) -> int:
+        """B of the request."""
+        return len(self.query)
 
     @property
     def size_bytes(self) -> int:
@@ -45,24 +58,43 @@ class Prepared:
 
 
 def check_request(spec: AttentionSpec, limits: Limits, request: Inference) -> Prepared:
-    """Accept or refuse the tensors of a request.
+    """Accept or refuse the tensors of a request, and the heads that it names.
 
     Raises:
         InvalidRequestError: naming the tensor, what came and what was expected.
         RequestTooLargeError: if a bound is passed, naming the setting.
     """
     check_input_names(request.tensors)
+    check_heads(spec, request.weights)
     query, key, value = check_tokens(spec, request.tensors)
     sizes = Sizes(query.shape[0], spec.num_heads, query.shape[1], key.shape[1])
-    check_limits(limits, sizes)
-    check_output(limits, sizes, spec.d_model, request.weights)
+    check_limits(limits, sizes, request.weights)
+    output_bytes = check_output(limits, sizes, spec.d_model, request.weights)
     hiding = Hiding(
         mask=check_mask(request.tensors.get(MASK), sizes),
         key_mask=check_key_mask(request.tensors.get(KEY_MASK), sizes),
         bias=check_bias(request.tensors.get(BIAS), sizes),
-        causal=request.causal,
+        causal=spec.causal if request.causal is None else request.causal,
     )
-    return Prepared(query, key, value, hiding, request.weights)
+    slices = None
+    if request.weights.form == "none":
+        slices = Slices.find(sizes, spec.d_model, limits.max_score_bytes)
+    operations = count_operations(spec, sizes)
+    return Prepared(query, key, value, hiding, request.weights, slices, output_bytes, operations)
+
+
+def check_heads(spec: AttentionSpec, weights: WantedWeights) -> None:
+    """Refuse heads that the model does not have.
+
+    Raises:
+        InvalidRequestError: naming the first of them.
+    """
+    for head in weights.heads or ():
+        if head >= spec.num_heads:
+            raise InvalidRequestError(
+                f"parameter 'heads' holds {head}, expected numbers from 0 to "
+                f"{spec.num_heads - 1}: the model has {spec.num_heads} heads"
+            )
 
 
 def check_tokens(

@@ -77,6 +77,18 @@ def test_the_smaller_of_affinity_and_quota_counts(
     assert count_cores() == wanted
 
 
+@pytest.mark.parametrize(
+    ("cores", "quota", "workers", "wanted"),
+    [(8, None, 2, 4), (7, None, 2, 3), (64, 5.5, 3, 2), (2, None, 3, 1)],
+)
+def test_workers_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: int, quota: float | None, workers: int, wanted: int
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    monkeypatch.setattr(machine, "read_quota", lambda: quota)
+    assert count_cores(workers) == wanted
+
+
 @pytest.mark.parametrize(("cores", "wanted"), [(4, 4), (None, 1)])
 def test_a_system_without_affinity_counts_its_processors(
     monkeypatch: pytest.MonkeyPatch, cores: int | None, wanted: int

@@ -1,6 +1,8 @@
 """The manifest of a model directory: every damage is told before onnxruntime sees a file."""
 
+import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +11,13 @@ from typing import Any
 import pytest
 
 from model.contract import AttentionSpec
-from service.engine.manifest import Manifest, ManifestError
-from service.engine.repository import DEMO
+from service.engine.directories import DEMO
+from service.engine.manifest import MAX_MANIFEST_BYTES, Manifest, ManifestError
+from service.engine.model_fault import ModelFaultError, UnreadableError
 
 FILES = [
-    "fused.onnx", "fused_bias.onnx", "fused_weights.onnx", "model.onnx", "verification.json",
-    "weights.bin",
+    "fused.onnx", "fused_bias.onnx", "fused_causal.onnx", "fused_weights.onnx", "model.onnx",
+    "verification.json", "weights.bin",
 ]  # fmt: skip
 
 Change = Callable[[dict[str, Any]], object]
@@ -108,7 +111,7 @@ def test_another_format_is_refused(directory: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in FILES if name != "verification.json"])
 def test_every_file_that_a_model_needs_is_listed(directory: Path, name: str) -> None:
     change(directory, lambda m: m["files"].pop(name))
-    assert refuse(directory) == f"manifest.json does not list {name}"
+    assert refuse(directory) == f"manifest.json does not list {name}; export the model again"
 
 
 @pytest.mark.parametrize(
@@ -165,6 +168,43 @@ def test_a_path_out_of_the_directory_is_refused(directory: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "\0"])
-def test_a_name_that_is_no_file_is_missing(directory: Path, name: str) -> None:
+def test_a_name_that_is_no_file_is_refused(directory: Path, name: str) -> None:
     change(directory, lambda m: m["files"].update({name: m["files"]["weights.bin"]}))
-    assert refuse(directory).endswith(("is missing", "expected a plain file name"))
+    assert refuse(directory) == f"manifest.json lists {name!r}, expected a plain file name"
+
+
+@pytest.mark.parametrize("name", ["weights.bin", "manifest.json"])
+def test_a_pipe_is_not_waited_for(directory: Path, name: str) -> None:
+    (directory / name).unlink()
+    os.mkfifo(directory / name)
+    with pytest.raises(UnreadableError) as caught:
+        check(directory)
+    assert str(caught.value) == f"{name} cannot be read: it is no regular file"
+
+
+def test_a_manifest_as_large_as_a_model_is_not_read(directory: Path) -> None:
+    (directory / "manifest.json").write_bytes(b" " * (MAX_MANIFEST_BYTES + 1))
+    with pytest.raises(UnreadableError) as caught:
+        check(directory)
+    assert str(caught.value) == ("manifest.json cannot be read: it is larger than 1048576 bytes")
+
+
+def test_a_file_is_read_if_it_is_the_one_that_is_listed(directory: Path) -> None:
+    manifest, path = Manifest.read(directory), directory / "weights.bin"
+    content = path.read_bytes()
+    assert manifest.read_file(directory, "weights.bin") == content
+    path.write_bytes(content[::-1])
+    with pytest.raises(ManifestError, match=r"^weights\.bin differs from its entry in manifest"):
+        manifest.read_file(directory, "weights.bin")
+
+
+def test_a_file_of_another_size_is_not_even_read(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = Manifest.read(directory)
+    (directory / "weights.bin").write_bytes(b"half")
+    monkeypatch.delattr(hashlib, "sha256")
+    monkeypatch.delattr(hashlib, "file_digest")
+    for look in (manifest.check_file, manifest.read_file):
+        with pytest.raises(ModelFaultError, match=r"^weights\.bin differs from its entry"):
+            look(directory, "weights.bin")

@@ -141,6 +141,13 @@ def test_any_byte_but_nought_is_true() -> None:
     assert found.view(np.uint8).ravel().tolist() == [0, 1, 1, 1, 0, 1, 1]
 
 
+def test_a_mask_of_nought_and_one_is_not_copied() -> None:
+    raw = np.frombuffer(bytes([0, 1, 1, 0, 0, 1, 0]), bool).reshape(1, S)
+    found = check_mask(raw, SIZES)
+    assert found is not None
+    assert np.shares_memory(found, raw)
+
+
 @pytest.mark.parametrize("shape", [(), (S,), (1, S), (B, 1), (B, L), (S, B), (B, 1, S), (B, S + 1)])
 def test_a_key_mask_has_one_row_for_each_item(shape: tuple[int, ...]) -> None:
     assert refuse_key_mask(np.ones(shape, bool)) == (

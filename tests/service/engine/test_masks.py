@@ -9,11 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from model.contract import AttentionSpec
+from model.contract import HIDING_BIAS, NO_KEY_SCORE, AttentionSpec, Causal
 from model.reference import attend
 from model.weights import Weights
-from service.engine.masks import Hiding, build_bias, clear_tokens, find_unseen
-from service.inference import Causal
+from service.engine.lane import go_on
+from service.engine.masks import (
+    Hiding,
+    build_bias,
+    clear_tokens,
+    find_unseen,
+    find_unseen_apart,
+    hide,
+)
+from service.engine.masks import find_visible as find_visible_at_once
+from service.engine.slices import Slices
 
 B, H, L, S, D = 4, 3, 5, 7, 6
 LOWEST: Final = np.finfo(np.float32).min
@@ -118,6 +127,21 @@ def test_no_number_is_one_that_onnxruntime_reads_in_its_own_way(hiding: Hiding) 
     assert not (build_bias(hiding, L, S) == LOWEST).any()
 
 
+@given(
+    st.sampled_from(SHAPES).flatmap(lambda shape: arrays.arrays(bool, shape)),
+    st.sampled_from(SHAPES).flatmap(lambda shape: arrays.arrays(np.int32, shape)),
+)
+def test_every_bit_of_a_bias_is_kept_where_a_key_is_visible(visible: Any, bits: Any) -> None:
+    """Of NaN and of -0 too: `where` is the oracle."""
+    bias = bits.view(np.float32)
+    wanted = np.where(visible, bits, np.float32(-np.inf).view(np.int32))
+    assert hide(visible, bias).tobytes() == wanted.tobytes()
+    reversed_bias = np.ascontiguousarray(bias[..., ::-1])[..., ::-1]
+    assert hide(visible, reversed_bias).tobytes() == wanted.tobytes()
+    plain = np.where(visible, np.float32(0), np.float32(-np.inf))
+    assert hide(visible).tobytes() == plain.tobytes()
+
+
 @given(HIDINGS)
 def test_the_last_two_axes_are_always_full(hiding: Hiding) -> None:
     bias = build_bias(hiding, L, S)
@@ -154,8 +178,14 @@ def test_causal_has_two_alignments(causal: Causal, first: list[int], last: list[
 
 def test_bottom_right_with_more_queries_than_keys_leaves_rows_without_keys() -> None:
     bias = build_bias(Hiding(causal="bottom_right"), S, L)[0, 0]
-    assert (bias[: S - L] == np.float32(-1e30)).all()
+    assert (bias[: S - L] == np.float32(NO_KEY_SCORE)).all()
     assert np.flatnonzero(bias[S - L] == 0).tolist() == [0]
+
+
+def test_scores_up_to_1e22_drown_in_a_row_without_keys_and_cuda_sees_it() -> None:
+    row = np.float32(NO_KEY_SCORE) + np.array([-1e22, 0, 3, 1e22], np.float32)
+    assert (row == np.float32(NO_KEY_SCORE)).all()
+    assert (row > np.float32(HIDING_BIAS)).all()
 
 
 @pytest.mark.parametrize(
@@ -208,3 +238,44 @@ def test_tokens_that_nobody_sees_are_cleared_and_no_others() -> None:
     assert (np.isnan(cleared).all(axis=-1) == ~unseen).all()
     assert not cleared[unseen].any()
     assert clear_tokens(tokens, None) is tokens
+
+
+SLICES = st.builds(Slices, st.just(B), st.just(L), st.integers(1, B), st.integers(1, L))
+
+
+@given(HIDINGS, SLICES)
+def test_the_bias_of_a_slice_is_that_part_of_the_whole(hiding: Hiding, slices: Slices) -> None:
+    """Causal hiding counts the rows of the request, whichever slice they are in."""
+    whole = np.broadcast_to(build_bias(hiding, L, S), (B, H, L, S))
+    for part in slices:
+        found = build_bias(hiding, L, S, part)
+        items, rows = (np.empty((B, L))[part]).shape
+        assert found.shape[2:] == (rows, S)
+        wanted = whole[part.items, :, part.rows]
+        assert np.broadcast_to(found, (items, H, rows, S)).tobytes() == wanted.tobytes()
+
+
+@given(HIDINGS, SLICES)
+def test_keys_that_nobody_sees_are_found_slice_by_slice(hiding: Hiding, slices: Slices) -> None:
+    visible = find_visible_at_once(hiding, L, S)
+    wanted = None if visible is None else find_unseen(visible)
+    found = find_unseen_apart(hiding, S, slices, go_on)
+    if wanted is None or found is None:
+        assert found is wanted
+        return
+    assert found.tolist() == np.broadcast_to(wanted, (B, S)).tolist()
+
+
+def test_keys_that_a_bias_hides_in_one_slice_alone_are_unseen() -> None:
+    bias = np.zeros((B, 1, 1, S), np.float32)
+    bias[1, ..., 3] = -math.inf
+    unseen = find_unseen_apart(Hiding(bias=bias), S, Slices(B, L, 1, L), go_on)
+    assert unseen is not None
+    assert np.argwhere(unseen).tolist() == [[1, 3]]
+
+
+def test_the_last_rows_of_causal_attention_end_the_search_for_unseen_keys() -> None:
+    asked: list[int] = []
+    slices = Slices(B, L, 1, L)
+    find_unseen_apart(Hiding(causal="top_left"), L, slices, lambda: asked.append(1))
+    assert len(asked) == 1

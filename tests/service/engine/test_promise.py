@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from model.contract import Causal
 from model.reference import attend
 from model.weights import Weights
+from service.engine.directories import DEMO
+from service.engine.loader import Loader
 from service.engine.model import Model
-from service.engine.repository import DEMO, Loader
 from service.engine.sizes import Limits
-from service.inference import Causal, Inference, WeightsForm
+from service.inference import Inference, WantedWeights, WeightsForm
 
 B, L, S, D, H = 4, 5, 7, 6, 3
 FORMS: tuple[WeightsForm, ...] = ("none", "per_head", "mean")
@@ -69,7 +71,7 @@ def pick(item: int, tensors: Tensors) -> dict[str, Any]:
 def run(
     model: Model, tensors: Tensors, causal: Causal = False, form: WeightsForm = "none"
 ) -> dict[str, Any]:
-    return model.run(model.check(Inference(tensors, causal, form))).tensors
+    return model.run(model.check(Inference(tensors, causal, WantedWeights(form)))).tensors
 
 
 def check_same_bits(found: Tensors, wanted: Tensors) -> None:

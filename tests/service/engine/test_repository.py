@@ -1,20 +1,16 @@
-"""The models that are served: how they are found, loaded, and asked for by name."""
+"""The models that are served, asked for by name and version."""
 
-import json
-import shutil
+import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from model.contract import FUSED_WEIGHTS, AttentionSpec
+from model.contract import AttentionSpec
 from service.engine.model import Model
-from service.engine.repository import DEMO, Loader, Repository, find_versions
+from service.engine.repository import Repository
 from service.engine.session import Session
 from service.engine.sizes import Limits
-from service.errors import NotFoundError, ServiceError, StartError
-
-VERSION = DEMO / "demo" / "1"
+from service.errors import NotFoundError
 
 
 def open_nothing(_: Path) -> Session:
@@ -30,17 +26,6 @@ def serve(limits: Limits, *versions: tuple[str, str], default: str | None = None
     for name, version in versions:
         repository.add(make_model(name, version, limits))
     return repository
-
-
-def add_manifest(*parts: Path | str) -> Path:
-    directory = Path(*parts)
-    directory.mkdir(parents=True)
-    (directory / "manifest.json").write_text("{}")
-    return directory
-
-
-def copy_demo(target: Path) -> Path:
-    return Path(shutil.copytree(VERSION, target))
 
 
 def test_names_and_versions_are_sorted_as_numbers(limits: Limits) -> None:
@@ -88,134 +73,51 @@ def test_of_several_models_the_settings_choose_the_default(limits: Limits) -> No
         serve(limits, *versions, default="c").get_default()
 
 
-def test_without_a_directory_the_demo_is_found() -> None:
-    assert find_versions(None, demo=False) == [VERSION]
+def test_without_a_model_there_is_no_default() -> None:
+    with pytest.raises(NotFoundError) as caught:
+        Repository().get_default()
+    assert str(caught.value) == "no model is served; load one, or look into the repository's index"
 
 
-def test_every_version_of_a_repository_is_found(tmp_path: Path) -> None:
-    wanted = [add_manifest(tmp_path, *parts) for parts in (("a", "1"), ("a", "2"), ("b-x.y", "12"))]
-    assert find_versions(tmp_path, demo=False) == wanted
+def test_every_version_is_listed_in_order(limits: Limits) -> None:
+    repository = serve(limits, ("b", "10"), ("a", "1"), ("b", "9"))
+    found = [(model.name, model.version) for model in repository.models]
+    assert found == [("a", "1"), ("b", "9"), ("b", "10")]
 
 
-def test_the_directory_of_one_model_is_a_repository_of_one(tmp_path: Path) -> None:
-    wanted = [add_manifest(tmp_path, "layer", version) for version in ("1", "3")]
-    assert find_versions(tmp_path / "layer", demo=False) == wanted
+def test_a_version_takes_the_place_of_the_same_one(limits: Limits) -> None:
+    repository = serve(limits, ("a", "1"))
+    before, after = repository.get("a"), make_model("a", "1", limits)
+    repository.add(after)
+    assert repository.get("a") is after is not before
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        ("a", "0"), ("a", "01"), ("a", "v1"), ("a", "1234567890"), ("a", ".1"), (".a", "1"),
-        ("a b", "1"), ("-a", "1"), ("\N{SNOWMAN}", "1"), ("1",), ("a", "b", "1"),
-    ],
-    ids="/".join,
-)  # fmt: skip
-def test_directories_with_other_names_are_passed_over(
-    tmp_path: Path, parts: tuple[str, ...]
-) -> None:
-    add_manifest(tmp_path / "models", *parts)
-    wanted = add_manifest(tmp_path / "models", "fine", "1")
-    assert find_versions(tmp_path / "models", demo=False) == [wanted]
+def test_a_model_without_versions_is_served_no_longer(limits: Limits) -> None:
+    repository = serve(limits, ("a", "1"), ("a", "2"), ("b", "1"))
+    repository.exchange([], [("a", "2"), ("c", "1"), ("b", "3")])
+    assert repository.versions("a") == ["1"]
+    repository.exchange([], [("a", "1")])
+    assert repository.names == ["b"]
 
 
-def test_a_directory_without_a_manifest_and_a_plain_file_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "a" / "1").mkdir(parents=True)
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "1").touch()
-    (tmp_path / "c").touch()
-    wanted = add_manifest(tmp_path, "d", "1")
-    assert find_versions(tmp_path, demo=False) == [wanted]
+def test_an_exchange_is_seen_as_a_whole(limits: Limits) -> None:
+    """Versions come and go in turns; who looks at any moment finds exactly one."""
+    repository = serve(limits, ("a", "1"))
+    found, stop = set[tuple[str, ...]](), threading.Event()
 
+    def look() -> None:
+        while not stop.is_set():
+            found.add(tuple(repository.versions("a")))
+            found.add((repository.get("a").version,))
+            found.add((repository.get_default().version,))
 
-@pytest.mark.parametrize("there", [True, False])
-def test_without_models_the_demo_stands_in_where_the_settings_say_so(
-    tmp_path: Path, *, there: bool
-) -> None:
-    models = tmp_path if there else tmp_path / "nothing"
-    assert find_versions(models, demo=True) == [VERSION]
-    with pytest.raises(StartError) as caught:
-        find_versions(models, demo=False)
-    assert str(caught.value) == (
-        f"LIMELIGHT_MODELS is {models}, where no model was found, expected "
-        "<name>/<version>/manifest.json, as limelight-export writes it"
-    )
-
-
-def test_the_demo_does_not_stand_in_for_models_that_are_there(tmp_path: Path) -> None:
-    wanted = add_manifest(tmp_path, "a", "1")
-    assert find_versions(tmp_path, demo=True) == [wanted]
-
-
-def test_a_version_is_loaded_and_has_answered(limits: Limits) -> None:
-    model = Loader("cpu", 1, limits).load(VERSION)
-    assert (model.name, model.version, model.provider) == ("demo", "1", "cpu")
-    assert model.spec == AttentionSpec(6, 3)
-
-
-@pytest.mark.parametrize("linked", ["model", "version", "files"])
-def test_models_behind_links_are_found_and_loaded_under_the_name_of_the_link(
-    tmp_path: Path, limits: Limits, linked: str
-) -> None:
-    copy_demo(tmp_path / "store" / "demo" / "1")
-    models = tmp_path / "models"
-    models.mkdir()
-    if linked == "model":
-        (models / "layer").symlink_to(tmp_path / "store" / "demo")
-    elif linked == "version":
-        (models / "layer").mkdir()
-        (models / "layer" / "1").symlink_to(tmp_path / "store" / "demo" / "1")
-    else:
-        (models / "layer" / "1").mkdir(parents=True)
-        for path in (tmp_path / "store" / "demo" / "1").iterdir():
-            (models / "layer" / "1" / path.name).symlink_to(path)
-    (directory,) = find_versions(models, demo=False)
-    assert Loader("cpu", 1, limits).load(directory).name == "layer"
-
-
-def test_a_relative_directory_names_its_model_too(
-    tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy_demo(tmp_path / "layer" / "1")
-    monkeypatch.chdir(tmp_path / "layer")
-    (directory,) = find_versions(Path(), demo=False)
-    assert Loader("cpu", 1, limits).load(directory).name == "layer"
-
-
-@pytest.mark.parametrize("relative", [True, False])
-def test_a_damaged_version_stops_the_start_by_name(
-    tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch, *, relative: bool
-) -> None:
-    directory = copy_demo(tmp_path / "layer" / "1")
-    (directory / "weights.bin").unlink()
-    monkeypatch.chdir(tmp_path / "layer")
-    with pytest.raises(StartError) as caught:
-        Loader("cpu", 1, limits).load(Path("1") if relative else directory)
-    assert str(caught.value) == "model layer/1: weights.bin is missing"
-
-
-@pytest.mark.parametrize("changed", ["fused_weights.onnx", "weights.bin"])
-def test_a_graph_that_is_opened_later_is_the_one_that_was_checked(
-    tmp_path: Path, limits: Limits, changed: str
-) -> None:
-    """Else plain answers came from the old weights, and answers with weights from the new."""
-    directory = copy_demo(tmp_path / "layer" / "1")
-    model = Loader("cpu", 1, limits).load(directory)
-    content = bytearray((directory / changed).read_bytes())
-    content[-1] ^= 1
-    (directory / changed).write_bytes(content)
-    with pytest.raises(ServiceError) as caught:
-        model.open(FUSED_WEIGHTS)
-    assert str(caught.value) == (
-        f"the model changed on the disk since it was loaded ({changed} differs from its entry in "
-        "manifest.json); restart the server"
-    )
-
-
-def test_sizes_that_the_graphs_do_not_have_stop_the_start(tmp_path: Path, limits: Limits) -> None:
-    directory = copy_demo(tmp_path / "layer" / "1")
-    path = directory / "manifest.json"
-    content: dict[str, Any] = json.loads(path.read_text())
-    content["attention"].update(d_model="9", kdim="9", vdim="9")
-    path.write_text(json.dumps(content))
-    with pytest.raises(Exception, match="INVALID_ARGUMENT"):
-        Loader("cpu", 1, limits).load(directory)
+    threads = [threading.Thread(target=look) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for turn in range(1000):
+        old, new = str(1 + turn % 2), str(2 - turn % 2)
+        repository.exchange([make_model("a", new, limits)], [("a", old)])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert found <= {("1",), ("2",)}

@@ -2,85 +2,41 @@
 
 import asyncio
 import threading
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 
 from service.engine.scheduler import Scheduler
 from service.errors import InvalidRequestError, UnavailableError
+from service.inference import Schedule
+from tests.service.engine.work import (
+    ANY_TIME,
+    PATIENCE_S,
+    Gate,
+    Piece,
+    hold,
+    make_lane,
+    queue,
+    submit,
+)
 
-PATIENCE_S = 10
 MakeScheduler = Callable[..., Scheduler]
+HOUR_US = 3600 * 10**6
 
 
-class Gate:
-    """Work that says when it runs, and ends when it is told to."""
-
-    def __init__(self) -> None:
-        self.started = threading.Event()
-        self.opened = threading.Event()
-
-    def __call__(self) -> str:
-        self.started.set()
-        assert self.opened.wait(PATIENCE_S)
-        return "passed"
-
-    async def wait_until_started(self) -> None:
-        assert await asyncio.to_thread(self.started.wait, PATIENCE_S)
-
-
-@pytest.fixture
-def gate() -> Gate:
-    return Gate()
-
-
-@pytest.fixture
-def make_scheduler(gate: Gate) -> Iterator[MakeScheduler]:
-    """Builds schedulers whose threads run; their threads end with the test."""
-    schedulers: list[Scheduler] = []
-
-    def make(threads: int = 1, max_requests: int = 100, max_bytes: int = 1000) -> Scheduler:
-        scheduler = Scheduler(threads, max_requests, max_bytes)
-        scheduler.start()
-        schedulers.append(scheduler)
-        return scheduler
-
-    yield make
-    gate.opened.set()
-    for scheduler in schedulers:
-        scheduler.close()
-
-
-async def hold(scheduler: Scheduler, gate: Gate) -> asyncio.Task[Any]:
-    """Occupy the only thread."""
-    task = asyncio.create_task(scheduler.submit(gate, 1))
-    await gate.wait_until_started()
-    return task
-
-
-async def queue(scheduler: Scheduler, work: Callable[[], Any], size_bytes: int = 1) -> Any:
-    """Submit a job and come back as soon as it waits."""
-    before = scheduler.waiting
-    task = asyncio.create_task(scheduler.submit(work, size_bytes))
-    await asyncio.sleep(0)  # the task's first turn puts the job into the queue
-    assert scheduler.waiting == before + 1
-    return task
-
-
-async def test_a_result_comes_back_with_its_times(make_scheduler: MakeScheduler) -> None:
-    timed = await make_scheduler().submit(lambda: "result", 5)
+async def test_a_result_comes_back_with_its_time_in_the_queue(
+    make_scheduler: MakeScheduler,
+) -> None:
+    timed = await make_scheduler().submit(make_lane(), Piece(lambda: "result"), ANY_TIME)
     assert timed.result == "result"
-    assert timed.queue_ms >= 0
-    assert timed.compute_ms >= 0
+    assert 0 <= timed.queue_ns < PATIENCE_S * 1e9
 
 
 async def test_work_runs_beside_the_event_loop(make_scheduler: MakeScheduler) -> None:
-    timed = await make_scheduler().submit(threading.current_thread, 1)
-    assert timed.result is not threading.current_thread()
-    assert timed.result.name == "inference-0"
+    thread = await submit(make_scheduler(), threading.current_thread)
+    assert thread is not threading.current_thread()
+    assert thread.name == "inference-0"
 
 
 async def test_jobs_run_first_in_first_out(make_scheduler: MakeScheduler, gate: Gate) -> None:
@@ -94,75 +50,68 @@ async def test_jobs_run_first_in_first_out(make_scheduler: MakeScheduler, gate: 
     assert scheduler.waiting == 0
 
 
+async def test_priority_1_runs_first_and_0_last(make_scheduler: MakeScheduler, gate: Gate) -> None:
+    scheduler, order = make_scheduler(), list[int]()
+    held = await hold(scheduler, gate)
+    tasks = [
+        await queue(scheduler, partial(order.append, i), schedule=Schedule(priority))
+        for i, priority in enumerate((0, 7, 1, 0, 2, 1))
+    ]
+    gate.opened.set()
+    await asyncio.gather(held, *tasks)
+    assert order == [2, 5, 4, 1, 0, 3]
+
+
 async def test_as_many_jobs_run_at_the_same_time_as_there_are_threads(
     make_scheduler: MakeScheduler,
 ) -> None:
     scheduler, together = make_scheduler(threads=3), threading.Barrier(3)
-    jobs = [scheduler.submit(lambda: together.wait(PATIENCE_S), 1) for _ in range(3)]
-    places = [timed.result for timed in await asyncio.gather(*jobs)]
-    assert sorted(places) == [0, 1, 2]
+    jobs = [submit(scheduler, lambda: together.wait(PATIENCE_S)) for _ in range(3)]
+    assert sorted(await asyncio.gather(*jobs)) == [0, 1, 2]
 
 
-async def test_a_queue_full_by_count_refuses(make_scheduler: MakeScheduler, gate: Gate) -> None:
+async def test_a_full_queue_refuses_and_takes_more_when_it_is_not(
+    make_scheduler: MakeScheduler, gate: Gate
+) -> None:
     scheduler = make_scheduler(max_requests=2)
     held = await hold(scheduler, gate)
     tasks = [await queue(scheduler, lambda: None) for _ in range(2)]
-    with pytest.raises(UnavailableError) as caught:
-        await scheduler.submit(lambda: None, 1)
-    assert str(caught.value) == (
-        "2 requests are waiting already, expected fewer than 2 (LIMELIGHT_MAX_QUEUE_REQUESTS); "
-        "try again later"
-    )
+    with pytest.raises(UnavailableError, match=r"^2 requests are waiting already"):
+        await submit(scheduler, lambda: None)
+    with pytest.raises(UnavailableError, match=r"^2 requests are waiting already"):
+        scheduler.check_room()
     gate.opened.set()
     await asyncio.gather(held, *tasks)
-    await scheduler.submit(lambda: None, 1)
+    scheduler.check_room()
+    await submit(scheduler, lambda: None)
 
 
-async def test_a_queue_full_by_bytes_refuses(make_scheduler: MakeScheduler, gate: Gate) -> None:
-    scheduler = make_scheduler(max_bytes=1000)
-    held = await hold(scheduler, gate)
-    tasks = [await queue(scheduler, lambda: None, size) for size in (600, 400)]
-    with pytest.raises(UnavailableError) as caught:
-        await scheduler.submit(lambda: None, 7)
-    assert str(caught.value) == (
-        "1000 bytes are waiting already, no room for 7 more within 1000 "
-        "(LIMELIGHT_MAX_QUEUE_BYTES); try again later"
-    )
-    gate.opened.set()
-    await asyncio.gather(held, *tasks)
-    held = await hold(scheduler, another := Gate())
-    task = await queue(scheduler, lambda: None, 1000)
-    another.opened.set()
-    await asyncio.gather(held, task)
-
-
-async def test_a_job_larger_than_the_bound_may_wait_alone(
+async def test_where_a_thread_idles_there_is_room_whatever_waits(
     make_scheduler: MakeScheduler, gate: Gate
 ) -> None:
-    scheduler = make_scheduler(max_bytes=1000)
-    held = await hold(scheduler, gate)
-    large = await queue(scheduler, lambda: "large", 5000)
-    with pytest.raises(UnavailableError, match=r"^5000 bytes are waiting already"):
-        await scheduler.submit(lambda: None, 0)
+    scheduler = make_scheduler(threads=2, max_requests=1)
+    lane = make_lane(max_running=1)
+    held = await hold(scheduler, gate, lane=lane)
+    waiting = await queue(scheduler, lambda: None, lane=lane)
+    scheduler.check_room()
     gate.opened.set()
-    assert (await held).result == "passed"
-    assert (await large).result == "large"
+    await asyncio.gather(held, waiting)
 
 
-async def test_a_client_that_left_costs_no_compute(
+async def test_a_client_that_left_costs_no_compute_and_no_place(
     make_scheduler: MakeScheduler, gate: Gate
 ) -> None:
-    scheduler, ran = make_scheduler(), list[str]()
+    scheduler, ran, lane = make_scheduler(max_bytes=10), list[str](), make_lane()
     held = await hold(scheduler, gate)
-    left = await queue(scheduler, lambda: ran.append("left"))
-    stayed = await queue(scheduler, lambda: ran.append("stayed"))
+    left = await queue(scheduler, lambda: ran.append("left"), size_bytes=10, lane=lane)
     left.cancel()
     with pytest.raises(asyncio.CancelledError):
         await left
+    assert (scheduler.waiting, lane.waiting) == (0, 0)
+    stayed = await queue(scheduler, lambda: ran.append("stayed"), size_bytes=10)
     gate.opened.set()
     await asyncio.gather(held, stayed)
     assert ran == ["stayed"]
-    assert scheduler.waiting == 0
 
 
 async def test_a_client_that_leaves_while_its_job_runs_breaks_nothing(
@@ -174,7 +123,20 @@ async def test_a_client_that_leaves_while_its_job_runs_breaks_nothing(
     with pytest.raises(asyncio.CancelledError):
         await held
     gate.opened.set()
-    assert (await scheduler.submit(lambda: "next", 1)).result == "next"
+    assert await submit(scheduler, lambda: "next") == "next"
+
+
+async def test_a_lane_runs_no_more_than_its_instances_while_others_overtake(
+    make_scheduler: MakeScheduler, gate: Gate
+) -> None:
+    scheduler, lane, ran = make_scheduler(threads=3), make_lane(max_running=1), list[str]()
+    held = await hold(scheduler, gate, lane=lane)
+    second = await queue(scheduler, lambda: ran.append("second"), lane=lane)
+    await submit(scheduler, lambda: ran.append("other"))
+    assert (ran, lane.running, lane.waiting) == (["other"], 1, 1)
+    gate.opened.set()
+    await asyncio.gather(held, second)
+    assert ran == ["other", "second"]
 
 
 @pytest.mark.parametrize("error", [InvalidRequestError, RuntimeError, MemoryError, SystemError])
@@ -195,36 +157,54 @@ async def test_an_error_reaches_its_caller_alone_and_the_thread_lives_on(
     gate.opened.set()
     with pytest.raises(error, match=r"^mine$"):
         await bad
-    assert [(await task).result for task in (held, before, after)] == ["passed", "before", "after"]
+    assert [await task for task in (held, before, after)] == ["passed", "before", "after"]
 
 
 async def test_closing_finishes_what_waits_and_takes_no_more(
     make_scheduler: MakeScheduler, gate: Gate
 ) -> None:
-    scheduler = make_scheduler()
-    held = await hold(scheduler, gate)
-    waiting = [await queue(scheduler, partial(int, i)) for i in range(3)]
+    scheduler = make_scheduler(threads=2)
+    narrow = make_lane(max_running=1)
+    joining = make_lane(max_rows=9, max_delay_us=HOUR_US)
+    held = await hold(scheduler, gate, lane=narrow)
+    waiting = [await queue(scheduler, partial(int, i), lane=narrow) for i in range(3)]
+    lonely = asyncio.create_task(scheduler.submit(joining, Piece(lambda: 3, key="a"), ANY_TIME))
+    await asyncio.sleep(0)
     closing = asyncio.create_task(asyncio.to_thread(scheduler.close))
     refused = ""
     while not refused:  # until the closing thread has said so
         try:
-            extra = asyncio.create_task(scheduler.submit(lambda: None, 1))
-            await asyncio.wait([extra], timeout=0.01)
-            if extra.done():
-                extra.result()
+            await asyncio.wait_for(submit(scheduler, lambda: None), 0.05)
         except UnavailableError as error:
             refused = str(error)
+        except TimeoutError:
+            continue
     assert refused == "the server is stopping"
     gate.opened.set()
     await closing
-    assert [(await task).result for task in (held, *waiting)] == ["passed", 0, 1, 2]
+    assert [await task for task in (held, *waiting)] == ["passed", 0, 1, 2]
+    assert (await lonely).result == 3
+
+
+async def test_closing_ends_though_the_last_that_waited_left(
+    make_scheduler: MakeScheduler, gate: Gate
+) -> None:
+    scheduler, lane = make_scheduler(threads=2), make_lane(max_running=1)
+    held = await hold(scheduler, gate, lane=lane)
+    last = await queue(scheduler, lambda: None, lane=lane)
+    closing = asyncio.create_task(asyncio.to_thread(scheduler.close))
+    await asyncio.sleep(0.01)
+    last.cancel()
+    gate.opened.set()
+    await asyncio.wait_for(closing, PATIENCE_S)
+    assert await held == "passed"
 
 
 async def test_idle_threads_end_at_once(make_scheduler: MakeScheduler) -> None:
     scheduler = make_scheduler(threads=4)
     await asyncio.to_thread(scheduler.close)
     with pytest.raises(UnavailableError, match=r"^the server is stopping$"):
-        await scheduler.submit(lambda: None, 1)
+        await submit(scheduler, lambda: None)
 
 
 async def test_a_loop_that_ended_early_does_not_end_the_thread(
@@ -234,7 +214,7 @@ async def test_a_loop_that_ended_early_does_not_end_the_thread(
 
     def run_a_loop_that_ends() -> None:
         async def leave() -> None:
-            task = asyncio.create_task(scheduler.submit(gate, 1))
+            task = asyncio.create_task(submit(scheduler, gate))
             await gate.wait_until_started()
             task.cancel()
 
@@ -242,17 +222,4 @@ async def test_a_loop_that_ended_early_does_not_end_the_thread(
 
     await asyncio.to_thread(run_a_loop_that_ends)
     gate.opened.set()
-    assert (await scheduler.submit(lambda: "next", 1)).result == "next"
-
-
-async def test_an_idle_thread_keeps_nothing_of_its_last_job(
-    make_scheduler: MakeScheduler,
-) -> None:
-    class Tensor:
-        """Stands for the arrays of a request."""
-
-    tensor, freed = Tensor(), threading.Event()
-    weakref.finalize(tensor, freed.set)
-    await make_scheduler().submit(partial(id, tensor), 1)
-    del tensor
-    assert await asyncio.to_thread(freed.wait, PATIENCE_S)
+    assert await submit(scheduler, lambda: "next") == "next"

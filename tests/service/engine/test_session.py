@@ -11,16 +11,19 @@ from typing import Any, cast
 import pytest
 
 from service.engine import session as sessions
-from service.engine.repository import DEMO
+from service.engine.cuda import CudaOptions
+from service.engine.directories import DEMO
 from service.engine.session import (
     CPU,
     CUDA,
     check_provider,
     choose_provider,
     load_runtime,
+    make_shrinking_options,
     open_session,
 )
-from service.errors import StartError
+from service.errors import DeviceMemoryError, StartError
+from tests.service.engine.cuda_runtime import CudaRuntime
 
 GRAPH = DEMO / "demo" / "1" / "fused_bias.onnx"
 
@@ -31,7 +34,9 @@ class StandIn:
     def __init__(self, *providers: str) -> None:
         self._providers = list(providers)
 
-    def run(self, output_names: list[str], input_feed: dict[str, Any]) -> list[Any]:
+    def run(
+        self, output_names: list[str], input_feed: dict[str, Any], run_options: Any = None
+    ) -> list[Any]:
         raise NotImplementedError
 
     def get_providers(self) -> list[str]:
@@ -94,6 +99,12 @@ def test_a_session_runs_with_the_threads_it_is_told_and_does_not_spin() -> None:
     options = cast("Any", session).get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 1)
     assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"
+    assert options.enable_mem_pattern is False
+
+
+def test_a_run_can_be_told_to_keep_no_memory() -> None:
+    options = make_shrinking_options(load_runtime())
+    assert options.get_run_config_entry("memory.enable_memory_arena_shrinkage") == "cpu:0"
 
 
 def test_a_file_that_onnxruntime_cannot_open_is_named(tmp_path: Path) -> None:
@@ -119,24 +130,50 @@ def test_a_silent_fall_back_to_the_cpu_is_found_out() -> None:
     assert str(caught.value) == ("onnxruntime was asked for cuda, but runs on CPUExecutionProvider")
 
 
-def test_on_cuda_a_session_has_full_precision_and_the_cpu_behind_it() -> None:
-    asked: dict[str, Any] = {}
+def test_on_cuda_a_session_has_the_options_of_the_settings_and_the_cpu_behind_it() -> None:
+    runtime = CudaRuntime()
+    options = CudaOptions(2, tf32=True, arena_bytes=7 * 2**20)
+    session = open_session(cast("Any", runtime), GRAPH, "cuda", 1, cuda=options)
+    assert session.get_providers() == [CUDA, CPU]
+    assert runtime.sessions[0].options == options.to_provider_options()
 
-    def open_it(path: Path, options: Any, providers: Any) -> StandIn:
-        asked.update(path=path, providers=providers)
-        return StandIn(CUDA, CPU)
 
-    open_session(make_runtime([CUDA, CPU], open_it), GRAPH, "cuda", 1)
-    assert asked == {"path": GRAPH, "providers": [(CUDA, {"use_tf32": "0"}), CPU]}
+def test_an_operator_without_a_kernel_on_cuda_is_found_out() -> None:
+    """onnxruntime leaves it to the CPU without a word."""
+    runtime = CudaRuntime(left=("Shape", "Attention"))
+    with pytest.raises(StartError) as caught:
+        open_session(cast("Any", runtime), GRAPH, "cuda", 1)
+    assert str(caught.value) == (
+        "onnxruntime 1.31.1 has no kernel on cuda for Attention in fused_bias.onnx, and would "
+        "leave it to CPUExecutionProvider; install a newer onnxruntime-gpu"
+    )
+
+
+def test_shapes_may_be_computed_on_the_cpu() -> None:
+    runtime = CudaRuntime(left=("Shape", "Concat"))
+    open_session(cast("Any", runtime), GRAPH.with_name("model.onnx"), "cuda", 1)
+
+
+def test_a_gpu_without_memory_for_a_graph_says_so() -> None:
+    runtime = CudaRuntime()
+
+    def open_it(*_: object, **__: object) -> None:
+        raise RuntimeError("CUDA failure 2: out of memory ; GPU=0")
+
+    runtime.InferenceSession = open_it  # type: ignore[method-assign, assignment]
+    with pytest.raises(DeviceMemoryError, match=r"^the GPU has no memory left for this; try"):
+        open_session(cast("Any", runtime), GRAPH, "cuda", 1)
 
 
 @pytest.mark.parametrize("wish", ["auto", "cuda"])
 def test_cuda_is_chosen_where_a_session_runs_on_it(
     monkeypatch: pytest.MonkeyPatch, wish: Any
 ) -> None:
-    monkeypatch.setattr(sessions, "find_cuda_fault", lambda _: None)
-    runtime = make_runtime([CUDA, CPU], lambda *_, **__: StandIn(CUDA, CPU))
-    assert choose_provider(runtime, GRAPH, wish, 1) == "cuda"
+    monkeypatch.setattr(sessions, "find_cuda_fault", lambda *_: None)
+    runtime = CudaRuntime()
+    cuda = CudaOptions(device=2)
+    assert choose_provider(cast("Any", runtime), GRAPH, wish, 1, cuda) == "cuda"
+    assert runtime.sessions[0].options["device_id"] == "2"
 
 
 def test_cpu_is_chosen_without_a_look_at_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +215,7 @@ def test_where_cuda_does_not_run_auto_takes_the_cpu_and_cuda_refuses(
     open_it: Callable[..., object],
     said: str,
 ) -> None:
-    monkeypatch.setattr(sessions, "find_cuda_fault", lambda _: found)
+    monkeypatch.setattr(sessions, "find_cuda_fault", lambda *_: found)
     runtime = make_runtime([CUDA, CPU], open_it)
     with caplog.at_level(logging.WARNING, "limelight"):
         assert choose_provider(runtime, GRAPH, "auto", 1) == "cpu"

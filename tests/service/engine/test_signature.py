@@ -9,7 +9,7 @@ from model.contract import AttentionSpec
 from service.engine.signature import Prepared, check_request
 from service.engine.sizes import Limits
 from service.errors import InvalidRequestError
-from service.inference import Inference
+from service.inference import Inference, WantedWeights, WeightsForm
 
 B, L, S, D, H = 4, 5, 7, 6, 3
 KDIM, VDIM = 8, 10
@@ -128,9 +128,9 @@ def test_hiding_and_form_are_passed_on() -> None:
         "query": floats(B, L, D), "key": floats(B, S, D), "mask": np.ones((L, S), bool),
         "key_mask": np.ones((B, S), np.int64), "bias": floats(B, L, S),
     }  # fmt: skip
-    found = check_request(SPEC, LIMITS, Inference(tensors, "bottom_right", "mean"))
+    found = check_request(SPEC, LIMITS, Inference(tensors, "bottom_right", WantedWeights("mean")))
     hiding = found.hiding
-    assert (hiding.causal, found.weights) == ("bottom_right", "mean")
+    assert (hiding.causal, found.weights) == ("bottom_right", WantedWeights("mean"))
     assert hiding.mask is not None
     assert hiding.key_mask is not None
     assert hiding.bias is not None
@@ -149,3 +149,21 @@ def test_memory_is_counted_once_for_a_tensor_that_stands_in_for_others() -> None
         bias=floats(1, S),
     )
     assert everything.size_bytes == 4 * B * (L + S + S) * D + L * S + B * S + 4 * S
+
+
+def test_a_request_says_how_many_rows_it_has() -> None:
+    assert prepare(key=floats(B, S, D)).rows == B
+
+
+@pytest.mark.parametrize("form", ["per_head", "mean", "top_k"])
+def test_heads_that_the_model_does_not_have_are_refused(form: WeightsForm) -> None:
+    def ask(*heads: int) -> Prepared:
+        weights = WantedWeights(form, heads, 2 if form == "top_k" else None)
+        return check_request(SPEC, LIMITS, Inference({"query": floats(B, L, D)}, weights=weights))
+
+    assert ask(2, 0).weights.heads == (2, 0)
+    with pytest.raises(InvalidRequestError) as caught:
+        ask(0, 3)
+    assert str(caught.value) == (
+        "parameter 'heads' holds 3, expected numbers from 0 to 2: the model has 3 heads"
+    )
