@@ -1,33 +1,43 @@
 """The command ``limelight-serve``."""
 
 import importlib.metadata
-import os
-import signal
-import socket
+import logging
 import sys
 
-import uvicorn
-
-from service.app import create_app
-from service.banner import render_banner
-from service.connection import Connection
+from service import hash_key
+from service.engine.memory import use_one_arena
 from service.errors import StartError
+from service.http.descriptors import allow_connections
+from service.http.exposure import check_exposure
+from service.http.listening import listen_everywhere
 from service.logs import configure_logging
-from service.server import Server
 from service.settings import Settings, SettingsError
-from service.state import State
 
 
 def main() -> None:
     """Serve until told to stop; exit with 1 and one line where that is not possible."""
     arguments = sys.argv[1:]
-    if arguments == ["--version"]:
-        print(importlib.metadata.version("limelight"))  # noqa: T201 - what was asked for
-        return
     try:
-        serve(Settings.load(arguments))
+        run(arguments)
     except (SettingsError, StartError) as error:
         sys.exit(f"limelight-serve: {error}")
+    finally:
+        logging.shutdown()  # what the log still holds comes before the last line
+
+
+def run(arguments: list[str]) -> None:
+    """Do what a command line says.
+
+    Raises:
+        SettingsError: if a setting does not fit.
+        StartError: if the server cannot start.
+    """
+    if arguments == ["--version"]:
+        print(importlib.metadata.version("limelight"))  # noqa: T201 - what was asked for
+    elif arguments[:1] == ["hash-key"]:
+        hash_key.run(arguments[1:])
+    else:
+        serve(Settings.load(arguments))
 
 
 def serve(settings: Settings) -> None:
@@ -36,57 +46,21 @@ def serve(settings: Settings) -> None:
     Raises:
         StartError: if the address is taken or the models cannot be loaded.
     """
-    configure_logging(settings.log_level)
-    listener = listen(settings)
-    failures: list[str] = []
+    use_one_arena()
+    configure_logging(settings.log_level, settings.log_format)
+    has_keys = settings.api_keys_file is not None
+    check_exposure(settings.host, has_keys=has_keys, allow_anonymous=settings.allow_anonymous)
+    allow_connections(settings.max_connections)
+    listeners = listen_everywhere(settings)
+    # Imported when it is known which: a supervisor needs neither the engine nor the routes.
+    if settings.workers > 1:
+        from service.workers.supervisor import Supervisor
 
-    def on_ready(state: State) -> None:
-        address = listener.getsockname()
-        print(render_banner(state, address[0], address[1]), flush=True)  # noqa: T201 - the banner
+        Supervisor(settings, listeners).supervise()
+    else:
+        from service import alone
 
-    def on_failure(reason: str) -> None:
-        failures.append(reason)
-        server.should_exit = True
-
-    app = create_app(settings, on_ready, on_failure)
-    server = Server(
-        uvicorn.Config(
-            app,
-            loop="uvloop",
-            http=Connection,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=settings.shutdown_timeout_s,
-        ),
-        on_stop=app.state.service.stop,
-    )
-    # uvicorn raises the signal again after its shutdown: with the default handler behind it the
-    # exit code would be 143. With its own, a signal that comes before it listens counts too.
-    for stop in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(stop, server.handle_exit)
-    server.run(sockets=[listener])
-    if failures:
-        raise StartError(failures[0])
-
-
-def listen(settings: Settings) -> socket.socket:
-    """A listening socket.
-
-    Raises:
-        StartError: if the address cannot be had.
-    """
-    family = socket.AF_INET6 if settings.host.version == 6 else socket.AF_INET
-    try:
-        return socket.create_server((str(settings.host), settings.port), family=family)
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)  # the error's own text repeats the address
-        raise StartError(
-            f"cannot listen on {settings.host} port {settings.port}: {reason}; choose another "
-            "with LIMELIGHT_HOST and LIMELIGHT_PORT"
-        ) from None
+        alone.serve(settings, listeners)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@
     ├── InvalidRequestError         400  the request breaks the protocol or the tensor contract
     │   └── ClientLeftError              nobody is there to read this answer
     ├── NotFoundError               404  no such model or version
+    ├── RequestTimeoutError         408  a body that comes too slowly
     ├── RequestTooLargeError        413  body, tokens, scores or answer beyond a setting
     ├── UnsupportedMediaError       415  a media type that is not read or written
     │   └── UnsupportedEncodingError     a content coding that is not read
     ├── NotOfferedError             501  a part of the protocol that is not offered
     └── UnavailableError            503  try again later
+        └── DeviceMemoryError            the GPU has no memory left
 
     StartError                      the server cannot start; ends the process with one line
 
@@ -43,6 +45,13 @@ class NotFoundError(ServiceError):
     status = 404
 
 
+class RequestTimeoutError(ServiceError):
+    """A body that did not come in time; the rest of it is not waited for."""
+
+    status = 408
+    headers: ClassVar[Mapping[str, str]] = {"Connection": "close"}
+
+
 class RequestTooLargeError(ServiceError):
     """A bound of the settings is passed; the text names the setting."""
 
@@ -59,7 +68,7 @@ class UnsupportedEncodingError(UnsupportedMediaError):
     """A content coding that the server does not read."""
 
     # RFC 9110, 12.5.3: tells the client which content codings a request may have.
-    headers: ClassVar[Mapping[str, str]] = {"Accept-Encoding": "identity"}
+    headers: ClassVar[Mapping[str, str]] = {"Accept-Encoding": "gzip, deflate"}
 
 
 class NotOfferedError(ServiceError):
@@ -73,6 +82,10 @@ class UnavailableError(ServiceError):
 
     status = 503
     headers: ClassVar[Mapping[str, str]] = {"Retry-After": "1"}
+
+
+class DeviceMemoryError(UnavailableError):
+    """The GPU has no memory left for a request; smaller ones go on."""
 
 
 class StartError(Exception):

@@ -2,7 +2,6 @@
 
 from fastapi import APIRouter, Response
 
-from service.errors import UnavailableError
 from service.protocol.v2_schema import ErrorBody, Live, Ready
 from service.routes.dependencies import StateDep
 
@@ -17,7 +16,6 @@ async def live() -> Live:
 
 @router.get("/ready", response_model=Ready, responses={503: {"model": ErrorBody}})
 async def ready(state: StateDep) -> Response | Ready:
-    """The models are loaded, and each has computed an answer."""
-    if state.phase != "ready":
-        raise UnavailableError(f"the server is not ready: {state.phase}")
+    """The models are loaded, and an inference has succeeded of late."""
+    state.check_able()
     return Ready(ready=True)

@@ -26,7 +26,7 @@ ABSENT: Final[dict[int | str, dict[str, Any]]] = {
 @router.get("/v2/", response_model=ServerMetadata, include_in_schema=False)
 async def read_server(state: StateDep) -> ServerMetadata:
     """Name, version and extensions of the server."""
-    return describe_server(state.version)
+    return describe_server(state.version, can_load=state.settings.model_control == "explicit")
 
 
 @router.get("/v2/models", response_model=ModelList)
@@ -52,14 +52,14 @@ async def read_version(state: StateDep, name: str, version: str) -> ModelMetadat
 @router.get("/v2/models/{name}/ready", responses=ABSENT)
 async def read_model_ready(state: StateDep, name: str) -> ModelReady:
     """A model that is served has computed an answer, so it is ready."""
-    state.find_model(name)
+    state.check_model(name)
     return ModelReady(name=name, ready=True)
 
 
 @router.get("/v2/models/{name}/versions/{version}/ready", responses=ABSENT)
 async def read_version_ready(state: StateDep, name: str, version: str) -> ModelReady:
     """The same of one version."""
-    state.find_model(name, version)
+    state.check_model(name, version)
     return ModelReady(name=name, ready=True)
 
 

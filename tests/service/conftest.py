@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from model.contract import AttentionSpec
 from model.weights import Weights
+from service.engine.directories import DEMO
+from service.engine.loader import Loader
 from service.engine.model import Model
-from service.engine.repository import DEMO, Loader
 from service.engine.sizes import Limits
 from service.settings import PREFIX, Settings
 from service.state import State

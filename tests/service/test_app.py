@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +14,8 @@ import pytest
 from fastapi import FastAPI
 
 from service.app import create_app
+from service.engine.control import Control
+from service.engine.directories import DEMO
 from service.errors import (
     InvalidRequestError,
     NotFoundError,
@@ -137,6 +141,33 @@ async def test_at_its_end_an_application_stops(serve: Serve) -> None:
         phases.append(states[0].phase)
     phases.append(states[0].phase)
     assert phases == ["ready", "stopping"]
+
+
+async def test_an_application_follows_the_directory_of_models_if_it_is_told_to(
+    serve: Serve, tmp_path: Path
+) -> None:
+    changes = {"models": tmp_path, "model_control": "poll", "model_poll_interval_s": 0.01}
+    async with serve(**changes) as client:
+        assert (await client.get("/v2/health/ready")).status_code == 200
+        assert (await client.get("/v2/models")).json() == {"models": []}
+        shutil.copytree(DEMO, tmp_path, dirs_exist_ok=True)
+        async with asyncio.timeout(PATIENCE_S):
+            # The directory is looked at again and again; nothing announces it.
+            while (await client.get("/v2/models/demo")).status_code != 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    threads = {thread.name for thread in threading.enumerate()}
+    assert not {name for name in threads if name.startswith("control")}
+
+
+@pytest.mark.parametrize("mode", ["none", "explicit"])
+async def test_an_application_leaves_the_directory_alone_if_it_is_not(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    looks = list[None]()
+    monkeypatch.setattr(Control, "scan", lambda _: looks.append(None))
+    async with serve(model_control=mode, model_poll_interval_s=0.001):
+        await asyncio.sleep(0.02)
+    assert looks == []
 
 
 async def test_applications_share_nothing(serve: Serve) -> None:

@@ -57,6 +57,19 @@ def test_a_small_model_is_tried_with_numbers_in_the_line(make_state: MakeState) 
     )
 
 
+def test_on_cuda_the_gpu_its_driver_and_the_precision_are_named(make_state: MakeState) -> None:
+    state = serve(make_state(), demo=AttentionSpec(6, 3))
+    state.loader.device = "GPU 0, NVIDIA H200, 140 GiB, driver 580.65.06 (CUDA 13.0), TF32 off"
+    _, _, device, page, *_ = render_banner(state, "127.0.0.1", 8000).splitlines()
+    assert device == f"  device    {state.loader.device}"
+    assert page.startswith("  page ")
+
+
+def test_several_workers_are_counted(make_state: MakeState) -> None:
+    state = serve(make_state(workers=3), demo=AttentionSpec(6, 3))
+    assert render_banner(state, "127.0.0.1", 8000).splitlines()[2] == "  workers   3"
+
+
 def test_a_wide_model_is_tried_with_a_program_that_writes_the_numbers(
     make_state: MakeState,
 ) -> None:
@@ -94,6 +107,17 @@ def test_of_several_models_the_line_names_one(make_state: MakeState) -> None:
     banner = render_banner(state, "127.0.0.1", 8000)
     assert "curl -s 'http://127.0.0.1:8000/v1/attention?model=a'" in banner
     assert banner.count("  model     ") == 2
+
+
+def test_without_a_model_the_line_asks_which_there_are(make_state: MakeState) -> None:
+    state = make_state(model_control="explicit")
+    assert render_banner(state, "127.0.0.1", 8000) == (
+        f"Limelight {state.version}\n"
+        "  model     none yet\n"
+        "  page      http://127.0.0.1:8000/\n"
+        "  docs      http://127.0.0.1:8000/docs\n"
+        "  try       curl -s -X POST 'http://127.0.0.1:8000/v2/repository/index'"
+    )
 
 
 @pytest.mark.parametrize(

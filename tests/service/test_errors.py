@@ -6,9 +6,11 @@ import pytest
 
 from service.errors import (
     ClientLeftError,
+    DeviceMemoryError,
     InvalidRequestError,
     NotFoundError,
     NotOfferedError,
+    RequestTimeoutError,
     RequestTooLargeError,
     ServiceError,
     StartError,
@@ -22,11 +24,13 @@ STATUSES = {
     InvalidRequestError: 400,
     ClientLeftError: 400,
     NotFoundError: 404,
+    RequestTimeoutError: 408,
     RequestTooLargeError: 413,
     UnsupportedMediaError: 415,
     UnsupportedEncodingError: 415,
     NotOfferedError: 501,
     UnavailableError: 503,
+    DeviceMemoryError: 503,
 }
 
 
@@ -41,16 +45,21 @@ def test_every_error_of_the_tree_has_its_status() -> None:
 
 
 def test_an_overloaded_server_says_when_to_try_again() -> None:
-    assert UnavailableError.headers == {"Retry-After": "1"}
+    assert UnavailableError.headers == DeviceMemoryError.headers == {"Retry-After": "1"}
 
 
 def test_a_content_coding_is_answered_with_those_that_are_read() -> None:
-    assert UnsupportedEncodingError.headers == {"Accept-Encoding": "identity"}
+    assert UnsupportedEncodingError.headers == {"Accept-Encoding": "gzip, deflate"}
 
 
-@pytest.mark.parametrize(
-    "error", [e for e in STATUSES if e not in (UnavailableError, UnsupportedEncodingError)]
-)
+def test_a_body_that_is_not_waited_for_ends_its_connection() -> None:
+    assert RequestTimeoutError.headers == {"Connection": "close"}
+
+
+WITH_HEADERS = (UnavailableError, DeviceMemoryError, UnsupportedEncodingError, RequestTimeoutError)
+
+
+@pytest.mark.parametrize("error", [e for e in STATUSES if e not in WITH_HEADERS])
 def test_no_other_error_has_headers(error: type[ServiceError]) -> None:
     assert error.headers == {}
 

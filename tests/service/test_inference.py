@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from service.inference import Answer, Inference
+from service.inference import Answer, Inference, WantedWeights
 
 
-def test_without_a_wish_nothing_hides_and_no_weights_are_computed() -> None:
+def test_without_a_wish_the_model_says_what_hides_and_no_weights_are_computed() -> None:
     asked = Inference({})
-    assert (asked.causal, asked.weights) == (False, "none")
+    assert (asked.causal, asked.weights) == (None, WantedWeights("none"))
 
 
 def test_the_size_of_an_answer_is_that_of_its_tensors() -> None:

@@ -68,7 +68,7 @@ def test_every_operation_says_what_it_is_for(document: dict[str, Any]) -> None:
 @pytest.mark.parametrize("path", ["/v2/models/{name}/infer", "/v1/attention"])
 def test_an_inference_endpoint_lists_every_error(document: dict[str, Any], path: str) -> None:
     responses = document["paths"][path]["post"]["responses"]
-    assert set(responses) == {"200", "400", "404", "413", "415", "501", "503"}
+    assert set(responses) == {"200", "400", "403", "404", "408", "413", "415", "501", "503"}
 
 
 @pytest.mark.parametrize("path", ["/v2/models/{name}/infer", "/v1/attention"])
@@ -103,8 +103,13 @@ def test_of_several_models_the_example_names_one(
     assert find_example(document, "/v1/attention")["model"] == "demo"
 
 
-def test_it_is_made_once_there_is_a_model(settings: Settings, demo: Model) -> None:
+def test_its_examples_follow_what_is_served(
+    settings: Settings, demo: Model, limits: Limits
+) -> None:
     app = create_app(settings)
-    empty = describe(app, serving())
-    assert "example" not in json.dumps(empty["paths"]["/v1/attention"])
-    assert describe(app, serving(demo)) is describe(app, serving(demo))
+    other = Model(Path("/m/zebra/1"), AttentionSpec(8, 2), "cpu", open_nothing, limits)
+    for models, name in (((), None), ((other,), "zebra"), ((demo,), "demo"), ((), None)):
+        document = describe(app, serving(*models))
+        path = document["paths"]["/v2/models/{name}"]["get"]["parameters"][0]
+        assert path.get("example") == name
+        assert ("example" in json.dumps(document["paths"]["/v1/attention"])) is bool(models)

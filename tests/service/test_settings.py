@@ -51,6 +51,38 @@ def test_the_command_line_goes_before_the_environment(monkeypatch: pytest.Monkey
     assert Settings.load(["--port", "2000"]).port == 2000
 
 
+@pytest.mark.parametrize("names", ["*", "-", "a", "a-b.c,d_1,3"])
+def test_models_of_the_start_are_all_none_or_some(
+    monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    monkeypatch.setenv("LIMELIGHT_LOAD_MODELS", names)
+    assert Settings.load().load_models == names
+    assert Settings.load(["--load-models", names]).load_models == names
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix"),
+    [("/attn", "/attn"), ("attn/", "/attn"), ("/a/b.c~d_e-1/", "/a/b.c~d_e-1"), ("/", "")],
+)
+def test_a_prefix_has_a_slash_first_and_none_last(text: str, prefix: str) -> None:
+    assert Settings.load(["--root-path", text]).root_path == prefix
+
+
+@pytest.mark.parametrize("depth", ["7", "1025", "x"])
+def test_the_depth_of_json_has_room_for_a_tensor_and_an_end(depth: str) -> None:
+    with pytest.raises(
+        SettingsError, match=r"^LIMELIGHT_MAX_JSON_DEPTH is '\w+': input should be "
+    ):
+        Settings.load(["--max-json-depth", depth])
+
+
+def test_an_empty_value_means_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIMELIGHT_LOAD_MODELS", "")
+    monkeypatch.setenv("LIMELIGHT_METRICS_PORT", "")
+    assert Settings.load().load_models == "*"
+    assert Settings.load().metrics_port is None
+
+
 def test_they_never_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings.load().port = 1  # type: ignore[misc]
@@ -94,12 +126,30 @@ def test_a_misspelt_option_ends_with_the_usage(capsys: pytest.CaptureFixture[str
         ("MAX_SCORE_BYTES", "0", "input should be greater than 0"),
         ("MAX_QUEUE_REQUESTS", "0", "input should be greater than 0"),
         ("MAX_QUEUE_BYTES", "0", "input should be greater than 0"),
-        ("INTRA_OP_THREADS", "0", "input should be greater than 0"),
+        ("INTRA_OP_THREADS", "-1", "input should be greater than or equal to 0"),
         ("INFERENCE_THREADS", "-1", "input should be greater than or equal to 0"),
         ("SHUTDOWN_TIMEOUT_S", "-1", "input should be greater than or equal to 0"),
         ("PROVIDER", "gpu", "input should be 'auto', 'cpu' or 'cuda'"),
         ("LOG_LEVEL", "loud", "input should be 'debug', 'info', 'warning' or 'error'"),
         ("HOST", "localhost", "value is not a valid IPv4 or IPv6 address"),
+        ("MODEL_CONTROL", "auto", "input should be 'none', 'explicit' or 'poll'"),
+        ("MODEL_POLL_INTERVAL_S", "0", "input should be greater than 0"),
+        ("MODEL_POLL_INTERVAL_S", "86401", "input should be less than or equal to 86400"),
+        ("MODEL_POLL_INTERVAL_S", "inf", "input should be a finite number"),
+        ("MODEL_POLL_INTERVAL_S", "nan", "input should be a finite number"),
+        ("METRICS_PORT", "65536", "input should be less than or equal to 65535"),
+        *(
+            (
+                "LOAD_MODELS",
+                names,
+                "expected names of models with commas between, or '*' or '-' alone",
+            )
+            for names in ("a, b", "a,", ",", "a,*", "-,a", "..", "a/b", "stats")
+        ),
+        *(
+            ("ROOT_PATH", path, "expected a path as in a URL, such as /attention")
+            for path in ("/a b", "/a//b", "http://host/a", "/a?b", "/%20")
+        ),
         ("DEMO", "maybe", "input should be a valid boolean, unable to interpret input"),
     ],
 )
@@ -121,7 +171,9 @@ def test_every_value_that_does_not_fit_is_named() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["INFERENCE_THREADS", "SHUTDOWN_TIMEOUT_S", "PORT"])
+@pytest.mark.parametrize(
+    "name", ["INFERENCE_THREADS", "SHUTDOWN_TIMEOUT_S", "PORT", "METRICS_PORT"]
+)
 def test_nought_has_a_meaning_where_it_is_told(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(f"LIMELIGHT_{name}", "0")
     assert getattr(Settings.load(), name.lower()) == 0

@@ -4,32 +4,20 @@ import asyncio
 import io
 import json
 import re
-import threading
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-import pytest_asyncio
 import safetensors.numpy
 
 from service.app import create_app
+from service.http.departure import STATE, Presence
 from service.state import State
+from tests.service.engine.work import Gate, hold, submit
 
 QUERY = np.random.default_rng(13).standard_normal((2, 5, 6)).astype(np.float32)
 LENGTH = "Inference-Header-Content-Length"
-
-
-@pytest_asyncio.fixture
-async def client(state: State) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of an application with the demo, without its life around it."""
-    app = create_app(state.settings)
-    app.state.service = state
-    async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(app), base_url="http://limelight"
-    ) as opened:
-        yield opened
 
 
 def write_v2(**members: Any) -> dict[str, Any]:
@@ -164,24 +152,13 @@ async def test_a_client_that_leaves_while_its_request_waits_costs_no_computation
 ) -> None:
     app = create_app(state.settings)
     app.state.service = state
-    has_begun, may_end = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        has_begun.set()
-        may_end.wait(10)
-
-    held = asyncio.create_task(state.scheduler.submit(hold, 1))
-    await asyncio.to_thread(has_begun.wait, 10)
+    gate = Gate()
+    held = await hold(state.scheduler, gate)
     body = json.dumps(write_v2() if "v2" in path else {"query": QUERY.tolist()}).encode()
-    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+    presence = Presence()
 
     async def receive() -> dict[str, Any]:
-        if messages:
-            return messages.pop()
-        # The request has to be in the queue first, which nothing announces.
-        while not state.scheduler.waiting:  # noqa: ASYNC110
-            await asyncio.sleep(0)
-        return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(_: Any) -> None:
         """Nobody listens."""
@@ -196,11 +173,17 @@ async def test_a_client_that_leaves_while_its_request_waits_costs_no_computation
         "http_version": "1.1",
         "scheme": "http",
         "root_path": "",
+        "state": {STATE: presence},
     }
-    await asyncio.wait_for(app(scope, receive, send), 10)
-    may_end.set()
+    asked = asyncio.create_task(app(scope, receive, send))
+    # The request has to be in the queue first, which nothing announces.
+    while not state.scheduler.waiting:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    presence.leave()
+    await asyncio.wait_for(asked, 10)
+    gate.opened.set()
     await held
-    await state.scheduler.submit(lambda: None, 1)  # behind it in the queue
+    await submit(state.scheduler, lambda: None)  # behind it in the queue
     said = state.metrics.render().decode()
     assert 'outcome="left",version="1"} 1.0' in said
-    assert "limelight_compute_seconds_count" not in said
+    assert 'limelight_compute_seconds_count{model="demo",version="1"} 0.0' in said

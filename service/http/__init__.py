@@ -1,0 +1,1 @@
+"""Bytes and connections below the endpoints: bodies within bounds, errors, shutdown, departures."""

@@ -1,0 +1,184 @@
+"""The body of one request, from the socket into one buffer.
+
+Through uvicorn a body is copied four times: from the socket, by the parser, into what waits for the
+application, and for the application. A body whose length is known needs one copy.
+"""
+
+import asyncio
+import mmap
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from service.http.body import too_slow
+from service.http.budget import Account
+
+if TYPE_CHECKING:
+    from service.http.diversion import Diversion
+
+STATE: Final = "inlet"  # where a request's scope holds it
+
+
+class Inlet(asyncio.BufferedProtocol):
+    """Reads a body whose length is known; meanwhile it is the protocol of the transport.
+
+    Args:
+        connection: that the body comes over.
+        cycle: of the request; holds what came before the body was asked for.
+        size_bytes: of the body.
+
+    Attributes:
+        size_bytes: of the body, as its client announced it.
+        received_bytes: how many have come since it was asked for, those before among them.
+    """
+
+    def __init__(
+        self, connection: "Diversion", cycle: RequestResponseCycle, size_bytes: int
+    ) -> None:
+        self._connection = connection
+        self._cycle = cycle
+        self.size_bytes = size_bytes
+        self.received_bytes = 0
+        self._parsed_bytes = 0
+        self._owed_bytes = 0
+        self._waited_s = 0.0
+        self._woken: asyncio.Future[None] | None = None
+        self._is_open = False
+
+    async def read(self, account: Account, timeout_s: float | None) -> memoryview:
+        """Read the whole body.
+
+        Args:
+            account: on which the body is held; where it has no room nothing more is read meanwhile.
+            timeout_s: for which the client is waited for, in all.
+
+        Raises:
+            UnavailableError: if the account gets no room in time.
+            RequestTimeoutError: if the body does not come within `timeout_s`.
+        """
+        arrived, self._cycle.body = self._cycle.body, bytearray()
+        self.received_bytes = self._parsed_bytes = len(arrived)
+        if not account.try_grow(len(arrived)):
+            self._owed_bytes = len(arrived)
+        if not self._cycle.more_body:
+            await account.grow(self._owed_bytes)
+            account.seal()
+            return memoryview(arrived)
+        self._account = account
+        self._buffer = allocate(self.size_bytes, is_crowded=account.announce(self.size_bytes))
+        self._buffer[: len(arrived)] = arrived
+        self._open()
+        try:
+            await self._fill(timeout_s)
+            account.seal()
+            return self._buffer
+        finally:
+            self._close()
+            # The connection keeps its last request, and that this inlet: nobody counts its bytes.
+            del self._buffer
+
+    async def _fill(self, timeout_s: float | None) -> None:
+        flow = self._connection.flow
+        while self._owed_bytes or self._is_open:
+            if self._owed_bytes:
+                flow.pause_reading()
+                owed_bytes, self._owed_bytes = self._owed_bytes, 0
+                await self._account.grow(owed_bytes)
+                flow.resume_reading()
+            else:
+                await self._wait(timeout_s)
+
+    async def _wait(self, timeout_s: float | None) -> None:
+        """Wait until the body is whole, or there is no room for what came."""
+        loop = self._connection.loop
+        began_s = loop.time()
+        self._woken = loop.create_future()
+        # Not `asyncio.timeout`, which costs five times as much.
+        left_s = None if timeout_s is None else max(0.0, timeout_s - self._waited_s)
+        timer = None if left_s is None else loop.call_later(left_s, self._give_up, timeout_s)
+        try:
+            await self._woken
+        finally:
+            if timer is not None:
+                timer.cancel()
+        self._waited_s += loop.time() - began_s
+
+    def _give_up(self, timeout_s: float | None) -> None:
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_exception(too_slow(self.received_bytes, timeout_s))
+
+    def _open(self) -> None:
+        self._is_open = True
+        self._connection.divert(self)
+
+    def _close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self.received_bytes == self.size_bytes:
+            self._connection.end_body()
+        else:
+            self._connection.skip_body(self._buffer[self._parsed_bytes : self.received_bytes])
+
+    # Called by the transport.
+
+    def get_buffer(self, _: int) -> memoryview:
+        """Where the next bytes go; never beyond the body."""
+        return self._buffer[self.received_bytes :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Bytes have come."""
+        self.received_bytes += nbytes
+        has_room = self._account.try_grow(nbytes)
+        if self.received_bytes == self.size_bytes:
+            self._close()
+        elif has_room:
+            return
+        if not has_room:
+            self._owed_bytes += nbytes
+            self._connection.flow.pause_reading()
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def eof_received(self) -> None:
+        """The client sends no more."""
+        self._connection.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is closed, by whichever side."""
+        self._is_open = False
+        self._connection.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client takes less than is written."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client has taken nearly all that was written."""
+        self._connection.resume_writing()
+
+
+def allocate(size_bytes: int, *, is_crowded: bool) -> memoryview:
+    """Memory for a body; each page is written once, when its bytes come.
+
+    Args:
+        size_bytes: of the body.
+        is_crowded: whether much is on its way. Each body then has pages of its own, which go back
+            with it: 64 bodies of 6 MiB left 384 MiB in the heap otherwise. Pages of the heap are
+            there already, from the last body.
+    """
+    if is_crowded:
+        return memoryview(mmap.mmap(-1, size_bytes))
+    return memoryview(cast(Any, np.empty(size_bytes, np.uint8)))
+
+
+def get_inlet(scope: Mapping[str, Any]) -> Inlet | None:
+    """The inlet of a request, where its connection gave it one.
+
+    Args:
+        scope: ASGI's, of the request.
+    """
+    inlet = scope.get("state", {}).get(STATE)
+    return inlet if isinstance(inlet, Inlet) else None
