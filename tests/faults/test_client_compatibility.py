@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.engine.repository import DEMO, find_versions
+from service.engine.directories import DEMO, find_models
 from tests.integration.demo import MODEL, check_close, draw_tokens, expect
 from tests.integration.doors import INFER, read_answer, write_v2_binary, write_v2_json
 
@@ -27,10 +27,10 @@ OURS = ("causal", "weights", "binary_data_output", "shared_memory_region")
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"timeout": 5000, "foo": 1},
-        {"sequence_id": 7, "sequence_start": True, "sequence_end": False},
-        {"priority": 0, "timeout": "1"},
-        {"headers": "x", "triton_enable_empty_final_response": True},
+        {"timeout": 60_000_000, "foo": 1},
+        {"sequence_id": 0, "sequence_start": False, "sequence_end": False},
+        {"priority": 0, "timeout": 60_000_000},
+        {"headers": "x", "mine": True},
     ],
     ids=str,
 )
@@ -38,7 +38,7 @@ OURS = ("causal", "weights", "binary_data_output", "shared_memory_region")
 def test_parameters_of_a_client_are_tolerated(
     client: httpx.Client, binary: bool, parameters: dict[str, Any]
 ) -> None:
-    """tritonclient sends timeout, sequence_id, priority, and what its caller adds."""
+    """tritonclient sends timeout, priority, and what its caller adds."""
     if binary:
         body, headers = write_v2_binary(TENSORS, parameters=parameters)
         response = client.post(INFER, content=body, headers=headers)
@@ -88,8 +88,7 @@ def test_a_name_that_must_be_quoted_is_never_that_of_a_model(
 def test_a_directory_whose_name_must_be_quoted_is_not_loaded(tmp_path: Path, name: str) -> None:
     for folder in (name, "plain"):
         shutil.copytree(DEMO / "demo" / "1", tmp_path / folder / "1")
-    found = find_versions(tmp_path, demo=False)
-    assert [path.parent.name for path in found] == ["plain"]
+    assert find_models(tmp_path, demo=False).names == ["plain"]
 
 
 def test_the_readme_says_that_threads_do_not_share_a_client() -> None:

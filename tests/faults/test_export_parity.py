@@ -20,6 +20,7 @@ from model.contract import (
     DECOMPOSED,
     FUSED,
     FUSED_BIAS,
+    FUSED_CAUSAL,
     FUSED_WEIGHTS,
     GRAPHS,
     KEY_LENGTHS,
@@ -28,7 +29,7 @@ from model.contract import (
     GraphSpec,
 )
 from model.weights import Weights
-from service.engine.repository import DEMO as DEMO_DIRECTORY
+from service.engine.directories import DEMO as DEMO_DIRECTORY
 from service.engine.session import Session, load_runtime, open_session
 from tests.integration.demo import DEMO, Arrays, D, H, draw_tokens, expect
 
@@ -75,11 +76,14 @@ def test_no_graph_is_frozen_at_the_sizes_of_an_example(
     livekit/livekit-wakeword #39.
     """
     tokens, lengths = draw_tokens(*sizes), np.full(sizes[0], sizes[2])
+    visible = np.ones((1, 1, *sizes[1:]), bool)
     if graph is FUSED:
         got = run(graph, tokens, {KEY_LENGTHS: lengths})
+    elif graph is FUSED_CAUSAL:
+        got, visible = run(graph, tokens, {}), np.tril(visible)
     else:
-        got = run(graph, tokens, hide(np.ones((1, 1, *sizes[1:]), bool)))
-    check_close(got, expect(tokens))
+        got = run(graph, tokens, hide(visible))
+    check_close(got, expect(tokens | {"mask": visible}))
 
 
 @given(

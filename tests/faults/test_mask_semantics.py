@@ -170,7 +170,7 @@ def test_a_soft_cap_is_refused_and_not_left_out(client: httpx.Client, where: str
         "body": "input 'softcap' is unknown, expected some of query, key, value, mask, key_mask, "
         "bias",
         "query string": 'option "softcap" of the query string is unknown, expected some of model, '
-        "version, causal, weights, format",
+        "version, causal, weights, heads, top_k, format",
     }
     assert (response.status_code, response.json()) == (400, {"error": expected[where]})
 

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from model.reference import project, split_heads
+from model.reference import project
 from tests.integration.demo import DEMO, Arrays, B, D, H, check_close, draw_tokens, expect
 from tests.integration.doors import (
     ATTENTION,
@@ -36,9 +36,9 @@ HIDINGS: dict[str, Arrays] = {
 
 def compute_scores(tensors: Arrays) -> Any:
     """The scaled scores ``[B, H, L, S]`` in float64."""
-    q = split_heads(project(tensors["query"], DEMO.W_q, DEMO.b_q), H)
-    k = split_heads(project(tensors["key"], DEMO.W_k, DEMO.b_k), H)
-    return q @ k.swapaxes(-1, -2) / np.sqrt(D // H)
+    q = project(tensors["query"], DEMO.W_q, DEMO.b_q).reshape(B, L, H, D // H)
+    k = project(tensors["key"], DEMO.W_k, DEMO.b_k).reshape(B, S, H, D // H)
+    return np.einsum("blhk,bshk->bhls", q, k) / np.sqrt(D // H)
 
 
 @pytest.mark.parametrize("hiding", HIDINGS)

@@ -3,6 +3,7 @@
 The promise of the contract at 1 to 64 tokens, 1 to 16 heads and heads of 4 to 192.
 """
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.contract import AttentionSpec
+from model.contract import AttentionSpec, Causal
 from model.reference import attend
+from service.engine.lane import go_on
 from service.engine.model import Model
-from service.inference import Causal, Inference, WeightsForm
+from service.engine.sizes import LEAST_ROWS, Sizes, count_score_bytes
+from service.engine.slices import Slices
+from service.inference import Inference, WantedWeights, WeightsForm
 from tests.faults.sized_model import draw_weights, open_model, write_model
 from tests.integration.demo import Arrays, check_same
 
@@ -72,7 +76,7 @@ hidings = st.sampled_from(["nothing", "mask", "key_mask", "bias"])
 def run(
     model: Model, tensors: Arrays, causal: Causal = False, form: WeightsForm = "none"
 ) -> Arrays:
-    return model.run(model.check(Inference(tensors, causal, form))).tensors
+    return model.run(model.check(Inference(tensors, causal, WantedWeights(form)))).tensors
 
 
 @every_size
@@ -100,6 +104,34 @@ def test_an_item_has_the_same_bits_alone_and_among_others(
 
 @every_size
 @given(
+    rows=st.lists(st.integers(1, 3), min_size=2, max_size=4),
+    shared=st.booleans(),
+    tokens=st.tuples(lengths, lengths),
+    hiding=hidings,
+    causal=causals,
+    form=forms,
+    threads=st.sampled_from([1, 2]),
+)
+@settings(max_examples=EXAMPLES)
+def test_requests_that_are_joined_have_the_bits_of_each_alone(
+    open_: Any, size: tuple[int, int], rows: list[int], shared: bool, tokens: tuple[int, int],
+    hiding: str, causal: Causal, form: WeightsForm, threads: int,
+) -> None:  # fmt: skip
+    """SeldonIO/MLServer #1541; triton-inference-server/server #7492, #6937."""
+    model = open_(*size, threads)
+    requests = []
+    for seed, count in enumerate(rows):
+        tensors = draw_tensors(model, (count, *tokens), seed, hiding)
+        if shared and hiding in ("mask", "bias"):
+            tensors[hiding] = tensors[hiding][:1]  # one for all items of the request
+        requests.append(model.check(Inference(tensors, causal, WantedWeights(form))))
+    assert len({model.lane.join_key(request) for request in requests}) == 1
+    for request, together in zip(requests, model.lane.run(requests, go_on), strict=True):
+        check_same(together.tensors, model.run(request).tensors)
+
+
+@every_size
+@given(
     sizes=st.tuples(st.integers(1, 4), lengths, lengths),
     seed=st.integers(0, 99),
     hiding=hidings,
@@ -119,6 +151,35 @@ def test_neither_threads_nor_weights_change_a_bit_and_all_is_that_of_the_formula
     wanted = attend(draw_weights(one.spec), **tensors, causal=causal)
     for got, formula in zip(right.values(), wanted, strict=True):
         np.testing.assert_allclose(got, formula, rtol=0, atol=1e-5)
+
+
+@every_size
+@given(
+    sizes=st.tuples(st.integers(1, 4), lengths, lengths),
+    share=st.floats(0, 0.99),
+    seed=st.integers(0, 99),
+    hiding=hidings,
+    causal=causals,
+    threads=st.sampled_from([1, 2]),
+)
+@settings(max_examples=EXAMPLES)
+def test_slices_change_no_bit_and_all_is_that_of_the_formula(
+    open_: Any, size: tuple[int, int], sizes: tuple[int, int, int], share: float, seed: int,
+    hiding: str, causal: Causal, threads: int,
+) -> None:  # fmt: skip
+    """A long request is computed in slices, as here one of few tokens that may hold few scores."""
+    model = open_(*size, threads)
+    tensors = draw_tensors(model, sizes, seed, hiding)
+    at_once = model.check(Inference(tensors, causal))
+    batch_size, query_length, key_length = sizes
+    all_sizes = Sizes(batch_size, size[0], query_length, key_length)
+    least = all_sizes._replace(batch_size=1, query_length=min(LEAST_ROWS, query_length))
+    most_bytes = max(count_score_bytes(least), int(share * count_score_bytes(all_sizes)))
+    sliced = replace(at_once, slices=Slices.find(all_sizes, model.spec.d_model, most_bytes))
+    found = model.run(sliced).tensors
+    check_same(found, model.run(at_once).tensors)
+    wanted, _ = attend(draw_weights(model.spec), **tensors, causal=causal)
+    np.testing.assert_allclose(found["output"], wanted, rtol=0, atol=1e-5)
 
 
 @every_size

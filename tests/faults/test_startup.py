@@ -147,7 +147,8 @@ def test_there_are_as_many_threads_as_cores_that_the_process_may_use() -> None:
         # numpy's own pool is none of ours
         with confined(pick_cores(number)), start_server(OPENBLAS_NUM_THREADS="1") as server:
             threads.append(count_threads(server.process.pid))
-    assert threads[1] - threads[0] == 1
+    # One more that computes, and one that helps a run which is alone.
+    assert threads[1] - threads[0] == 2
 
 
 @needs_linux

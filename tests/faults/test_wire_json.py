@@ -197,3 +197,14 @@ def test_a_large_answer_has_every_number(client: httpx.Client) -> None:
 def test_the_content_type_of_json_has_no_parameters(client: httpx.Client) -> None:
     for path, body in ((INFER, write_v2_json({"query": QUERY})), (ATTENTION, {"query": [[1] * D]})):
         assert client.post(path, json=body).headers["Content-Type"] == JSON
+
+
+@pytest.mark.parametrize("depth", [10**2, 10**3, 10**4, 10**5, 10**6])
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"query":[', b'{"inputs":[{"data":['])
+@pytest.mark.parametrize("path", [ATTENTION, INFER])
+def test_nesting_of_any_depth_is_refused_and_the_server_lives(
+    client: httpx.Client, path: str, opening: bytes, depth: int
+) -> None:
+    """CVE-2025-23325, CVE-2025-67221."""
+    assert refuse(client.post(path, content=opening * depth, headers={"Content-Type": JSON}))
+    assert client.get("/v2/health/ready").status_code == 200

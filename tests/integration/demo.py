@@ -47,15 +47,20 @@ def expect(tensors: Arrays, **options: Any) -> Arrays:
 
     Args:
         tensors: with a batch axis.
-        **options: `causal`, and `weights`: "none", "per_head" (unless given) or "mean".
+        **options: `causal`, `weights` ("per_head" unless given), `heads` and `top_k`.
     """
-    form = options.pop("weights", "per_head")
+    form, heads = options.pop("weights", "per_head"), options.pop("heads", [*range(H)])
+    count = options.pop("top_k", None)
     arguments: dict[str, Any] = tensors | options
     output, weights = attend(DEMO, **arguments)
+    weights = weights[:, heads]
+    keys = np.argsort(-weights, axis=-1, kind="stable")[..., :count].astype(np.int32)
+    largest = np.take_along_axis(weights, keys, axis=-1)
     forms: dict[str, Arrays] = {
         "none": {},
         "per_head": {"attention_weights": weights},
         "mean": {"attention_weights": weights.mean(axis=1)},
+        "top_k": {"top_k_weights": largest, "top_k_keys": keys},
     }
     return {"output": output, **forms[form]}
 
@@ -64,7 +69,7 @@ def check_close(got: Arrays, wanted: Arrays) -> None:
     """Compare names, shapes, datatypes and numbers of outputs."""
     assert sorted(got) == sorted(wanted)
     for name, right in wanted.items():
-        assert got[name].dtype == np.float32, name
+        assert got[name].dtype == (np.int32 if right.dtype.kind == "i" else np.float32), name
         assert got[name].shape == right.shape, name
         np.testing.assert_allclose(got[name], right, rtol=0, atol=TOLERANCE, err_msg=name)
 

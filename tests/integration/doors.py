@@ -22,6 +22,12 @@ JSON: Final = "application/json"
 NPZ: Final = "application/x-npz"
 SAFETENSORS: Final = "application/x-safetensors"
 OUTPUTS: Final = ("output", "attention_weights")
+NESTED_OUTPUTS: Final = {
+    "output": "float32",
+    "attention_weights": "float32",
+    "top_k_weights": "float32",
+    "top_k_keys": "int32",
+}
 
 DATATYPES: Final = {
     "BOOL": "bool",
@@ -117,18 +123,28 @@ def write_nested(tensors: Arrays, **options: Any) -> dict[str, Any]:
 
 def write_query_string(options: Mapping[str, Any]) -> dict[str, str]:
     """Options of /v1/attention in the words of a query string."""
-    return {name: str(value).lower() for name, value in options.items()}
+    return {name: str(value).lower() for name, value in write_parameters(options).items()}
+
+
+def write_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as parameters of V2, which are no lists."""
+    return {
+        name: ",".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in options.items()
+    }
 
 
 def post_v2_json(client: httpx.Client, tensors: Arrays, **options: Any) -> httpx.Response:
     """Ask at the V2 door, everything in JSON."""
     path = pop_path(options)
-    return client.post(path, content=json.dumps(write_v2_json(tensors, parameters=options)))
+    return client.post(
+        path, content=json.dumps(write_v2_json(tensors, parameters=write_parameters(options)))
+    )
 
 
 def post_v2_binary(client: httpx.Client, tensors: Arrays, **options: Any) -> httpx.Response:
     """Ask at the V2 door, all tensors as bytes, both ways."""
-    path, parameters = pop_path(options), {"binary_data_output": True, **options}
+    path, parameters = pop_path(options), {"binary_data_output": True, **write_parameters(options)}
     body, headers = write_v2_binary(tensors, parameters=parameters)
     return client.post(path, content=body, headers=headers)
 
@@ -192,7 +208,11 @@ def read_answer(response: httpx.Response) -> Arrays:
 
 def read_nested(answer: dict[str, Any]) -> Arrays:
     """The tensors of a JSON answer of /v1/attention."""
-    return {name: np.array(answer[name], np.float32) for name in OUTPUTS if name in answer}
+    return {
+        name: np.array(answer[name], dtype)
+        for name, dtype in NESTED_OUTPUTS.items()
+        if name in answer
+    }
 
 
 def read_npz(content: bytes) -> Arrays:

@@ -20,6 +20,7 @@ BOUNDS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "maxItems": lambda value, bound: len(value) <= bound,
     "minLength": lambda value, bound: len(value) >= bound,
     "maxLength": lambda value, bound: len(value) <= bound,
+    "maxProperties": lambda value, bound: len(value) <= bound,
     "pattern": lambda value, pattern: bool(re.search(pattern, value)),
 }
 KNOWN: Final = {

@@ -14,7 +14,7 @@ GRAPHS = {
     ("cpu", "none"): {"fused_bias"},
     ("cpu", "per_head"): {"fused_weights"},
     ("cpu", "mean"): {"fused_weights"},
-    ("cuda", "none"): {"fused_bias", "fused"},
+    ("cuda", "none"): {"fused", "fused_bias", "fused_causal"},
     ("cuda", "per_head"): {"model"},
     ("cuda", "mean"): {"model"},
 }

@@ -61,7 +61,7 @@ def test_options_of_a_json_body_may_stand_in_the_query_string(client: httpx.Clie
             {},
             {"causl": "true"},
             'option "causl" of the query string is unknown, expected some of model, version, '
-            "causal, weights, format",
+            "causal, weights, heads, top_k, format",
             id="unknown",
         ),
         pytest.param(
@@ -87,7 +87,7 @@ def test_options_of_a_json_body_may_stand_in_the_query_string(client: httpx.Clie
         pytest.param(
             {"weights": "all"},
             {},
-            'parameter \'weights\' is "all", expected "none", "per_head" or "mean"',
+            'parameter \'weights\' is "all", expected "none", "per_head", "mean" or "top_k"',
             id="weights",
         ),
         pytest.param({"model": 5}, {}, "option 'model' is 5, expected a string", id="model-number"),

@@ -129,7 +129,8 @@ REQUESTS = [
     ),
     pytest.param(
         {"inputs": [QUERY], "outputs": [{"name": "scores"}]},
-        "output 'scores' is unknown, expected some of output, attention_weights",
+        "output 'scores' is unknown, expected some of output, attention_weights, "
+        "top_k_weights, top_k_keys",
         id="unknown-output",
     ),
     pytest.param(

@@ -93,6 +93,8 @@ def test_an_error_does_not_spoil_its_connection(
         pytest.param(
             b"POST /v1/attention HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", id="length"
         ),
+        pytest.param(b"GET /v2 HTTP/1.1\r\n\r\n", id="no-host"),
+        pytest.param(b"GET /v2 HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", id="two-hosts"),
     ],
 )
 def test_what_is_not_http_is_400_in_the_same_form(server_url: str, text: bytes) -> None:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
     "LIMELIGHT_TEST_URL" in os.environ, reason="a deployed server is tested"
 )
 DEMO = ROOT / "service" / "demo" / "demo" / "1"
+CONTROLS = ["none", "explicit", "poll"]
 TENSORS = draw_tokens()
 REFUSAL_TIMEOUT_S = 30
 
@@ -38,6 +39,15 @@ def refuse(models: Path, **settings: str) -> str:
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     return line.removeprefix("limelight-serve: ")
+
+
+def write(version: Path, name: str, content: bytes) -> None:
+    """Put a file into a version, and its entry into the manifest."""
+    (version / name).write_bytes(content)
+    manifest = json.loads((version / "manifest.json").read_text())
+    entry = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    manifest["files"][name] = entry
+    (version / "manifest.json").write_text(json.dumps(manifest))
 
 
 def attend(url: str, **options: str) -> httpx.Response:
@@ -66,13 +76,74 @@ def test_a_repository_may_be_named_relative_to_the_current_directory(models: Pat
         check_right(attend(server.url))
 
 
-def test_a_repository_may_hold_links(models: Path) -> None:
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_repository_may_hold_links_that_stay_in_it(
+    models: Path, tmp_path: Path, control: str
+) -> None:
+    (models / "..data").symlink_to("..2024")
+    (models / "mine").rename(tmp_path / "mine")
+    (models / "..2024").mkdir()
+    (tmp_path / "mine").rename(models / "..2024" / "mine")
+    (models / "mine").symlink_to("..data/mine")
     (models / "linked").mkdir()
-    (models / "linked" / "1").symlink_to(DEMO)
-    (models / "whole").symlink_to(DEMO.parent)
-    with start_server(LIMELIGHT_MODELS=str(models)) as server:
-        for name in ("linked", "whole", "mine"):
+    (models / "linked" / "1").symlink_to("../mine/3")
+    (tmp_path / "mounted").symlink_to("models")
+    with start_server(
+        LIMELIGHT_MODELS=str(tmp_path / "mounted"), LIMELIGHT_MODEL_CONTROL=control
+    ) as server:
+        for name in ("linked", "mine"):
             check_right(attend(server.url, model=name))
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_link_that_leads_out_is_not_followed(models: Path, tmp_path: Path, control: str) -> None:
+    (models / "mine" / "12").rename(tmp_path / "12")
+    (models / "mine" / "12").symlink_to(tmp_path / "12")
+    reason = "'mine/12' leads through a link out of the directory of models; put the files into it"
+    if control == "none":
+        assert refuse(models) == f"model mine/12: {reason}"
+        return
+    with start_server(LIMELIGHT_MODELS=str(models), LIMELIGHT_MODEL_CONTROL=control) as server:
+        assert check_right(attend(server.url))["model_version"] == "3"
+        _, entry = httpx.post(f"{server.url}/v2/repository/index").json()
+        assert (entry["state"], entry["reason"]) == ("UNAVAILABLE", reason)
+
+
+def test_a_graph_whose_weights_lie_elsewhere_is_refused(models: Path, tmp_path: Path) -> None:
+    version = models / "mine" / "12"
+    shutil.copy(version / "weights.bin", tmp_path / "weights.bin")
+    graph = (version / "fused.onnx").read_bytes()
+    # A name of the same length keeps the file in its form.
+    write(version, "fused.onnx", graph.replace(b"weights.bin", b"../x/we.bin"))
+    assert refuse(models) == (
+        "model mine/12: fused.onnx keeps tensors in '../x/we.bin', expected a plain file beside it"
+    )
+
+
+def test_a_config_is_honoured_and_what_has_no_effect_is_named_once(models: Path) -> None:
+    (models / "mine" / "config.pbtxt").write_text(
+        'name: "mine" max_batch_size: 2 optimization { priority: PRIORITY_MAX }\n'
+        "dynamic_batching { preferred_batch_size: [ 2 ] }"
+    )
+    with start_server(LIMELIGHT_MODELS=str(models)) as server:
+        tensors = draw_tokens(3)
+        response = httpx.post(f"{server.url}/v1/attention", json=write_nested(tensors))
+        assert response.status_code == 400
+        assert "batch size is 3, expected at most 2" in response.json()["error"]
+        words = "optimization, dynamic_batching.preferred_batch_size"
+        assert server.read_log().count(words) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('name: "other"', 'line 1: name is "other", expected "mine", the name of its directory'),
+        ("\nmax_batch_size 8", "line 2: expected ':', found '8'"),
+    ],
+)
+def test_a_config_that_does_not_fit_is_refused(models: Path, text: str, said: str) -> None:
+    (models / "mine" / "config.pbtxt").write_text(text)
+    assert refuse(models) == f"model mine/3: config.pbtxt: {said}"
 
 
 def test_with_several_models_one_is_named_or_is_the_default(models: Path) -> None:
@@ -183,15 +254,8 @@ def test_a_manifest_that_says_something_impossible_is_refused(
 
 def test_a_file_that_is_no_graph_is_refused_in_one_line(models: Path) -> None:
     """The manifest is right, the graph is not: a fault of whatever wrote them."""
-    folder = models / "mine" / "12"
-    (folder / "fused_bias.onnx").write_bytes(b"no graph")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    entry = {"bytes": 8, "sha256": hashlib.sha256(b"no graph").hexdigest()}
-    manifest["files"]["fused_bias.onnx"] = entry
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    line = refuse(models)
-    assert line.startswith("model mine/12: ")
-    assert "fused_bias.onnx" in line
+    write(models / "mine" / "12", "fused_bias.onnx", b"no graph")
+    assert refuse(models) == ("model mine/12: fused_bias.onnx is no ONNX file: it is not protobuf")
 
 
 def test_the_default_model_must_be_served(models: Path) -> None:

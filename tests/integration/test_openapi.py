@@ -1,7 +1,7 @@
 """The description of the API: complete, and with examples that run."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,26 +10,52 @@ import pytest
 
 from tests.integration.json_schema import find_faults, look_up
 
+MODEL = "/v2/models/{name}"
+VERSION = f"{MODEL}/versions/{{version}}"
+SYSTEM, CUDA = "/v2/systemsharedmemory", "/v2/cudasharedmemory"
+REGIONS = (f"{SYSTEM}/region/{{region}}", f"{CUDA}/region/{{region}}")
+INFERENCE = {"/v1/attention", f"{MODEL}/infer", f"{VERSION}/infer"}
+# Bodies that ask for something and change nothing.
+QUESTIONS = {
+    "/v2/logging",
+    "/v2/repository/index",
+    "/v2/trace/setting",
+    f"{MODEL}/trace/setting",
+}
+# What is refused, or has nothing to do, whatever the body.
+ACTIONS = {
+    "/v2/repository/models/{name}/load",
+    "/v2/repository/models/{name}/unload",
+    f"{SYSTEM}/unregister",
+    f"{CUDA}/unregister",
+    *(f"{region}/{action}" for region in REGIONS for action in ("register", "unregister")),
+}
 PATHS = {
     "get": {
         "/metrics",
+        "/v1/models/{name}/example",
+        "/v1/models/{name}/versions/{version}/example",
         "/v2",
         "/v2/health/live",
         "/v2/health/ready",
+        "/v2/logging",
         "/v2/models",
-        "/v2/models/{name}",
-        "/v2/models/{name}/ready",
-        "/v2/models/{name}/versions/{version}",
-        "/v2/models/{name}/versions/{version}/ready",
+        "/v2/models/stats",
+        "/v2/trace/setting",
+        f"{MODEL}/trace/setting",
+        *(
+            f"{path}{end}"
+            for path in (MODEL, VERSION)
+            for end in ("", "/config", "/ready", "/stats")
+        ),
+        f"{SYSTEM}/status",
+        f"{CUDA}/status",
+        *(f"{region}/status" for region in REGIONS),
     },
-    "post": {
-        "/v1/attention",
-        "/v2/models/{name}/infer",
-        "/v2/models/{name}/versions/{version}/infer",
-    },
+    "post": INFERENCE | QUESTIONS | ACTIONS,
 }
 JSON = "application/json"
-INFERENCE_STATUSES = {"200", "400", "404", "413", "415", "501", "503"}
+INFERENCE_STATUSES = {"200", "400", "404", "408", "413", "415", "501", "503"}
 
 
 @pytest.fixture(scope="module", name="document")
@@ -90,9 +116,13 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
         assert look_up(reference, document)
 
 
-def test_inference_lists_every_status_that_it_can_answer(document: dict[str, Any]) -> None:
-    for path in PATHS["post"]:
-        assert set(document["paths"][path]["post"]["responses"]) == INFERENCE_STATUSES
+def test_inference_lists_every_status_that_it_can_answer(
+    document: dict[str, Any], auth_headers: Mapping[str, str]
+) -> None:
+    refusal = "401" if auth_headers else "403"
+    for path in INFERENCE:
+        responses = document["paths"][path]["post"]["responses"]
+        assert set(responses) == INFERENCE_STATUSES | {refusal}
 
 
 def test_every_error_is_described_as_the_body_of_errors(document: dict[str, Any]) -> None:
@@ -107,7 +137,7 @@ def test_every_error_is_described_as_the_body_of_errors(document: dict[str, Any]
 def test_only_parameters_that_exist_are_described(document: dict[str, Any]) -> None:
     for method, path, operation in list_operations(document):
         in_query = {p["name"] for p in operation.get("parameters", []) if p["in"] == "query"}
-        wanted = {"causal", "weights", "format", "model", "version"}
+        wanted = {"causal", "weights", "heads", "top_k", "format", "model", "version"}
         assert in_query == (wanted if path == "/v1/attention" else set()), (method, path)
         in_path = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
         assert in_path == set(re.findall(r"{(\w+)}", path))
@@ -127,7 +157,7 @@ def test_every_page_answers_as_described(
         assert find_faults(response.json(), content[JSON]["schema"], document) == []
 
 
-@pytest.mark.parametrize("path", sorted(PATHS["post"]))
+@pytest.mark.parametrize("path", sorted(INFERENCE | QUESTIONS))
 def test_every_example_runs_and_is_answered_as_described(
     client: httpx.Client, document: dict[str, Any], path: str
 ) -> None:
@@ -143,7 +173,28 @@ def test_every_example_runs_and_is_answered_as_described(
         assert find_faults(response.json(), schema, document) == []
 
 
-@pytest.mark.parametrize("path", sorted(PATHS["post"]))
+@pytest.mark.parametrize("path", sorted(ACTIONS))
+def test_every_action_is_answered_as_described(
+    client: httpx.Client, document: dict[str, Any], path: str
+) -> None:
+    if "repository" in path and "model_repository" in client.get("/v2").json()["extensions"]:
+        pytest.skip("it would load or unload a model of a deployed server")
+    operation = document["paths"][path]["post"]
+    response = client.post(fill_in(path, operation))
+    described = operation["responses"][str(response.status_code)]["content"][JSON]["schema"]
+    assert find_faults(response.json(), described, document) == []
+
+
+@pytest.mark.parametrize("path", sorted(QUESTIONS))
+def test_a_body_of_questions_may_be_left_out(
+    client: httpx.Client, document: dict[str, Any], path: str
+) -> None:
+    operation = document["paths"][path]["post"]
+    assert operation["requestBody"]["required"] is False
+    assert client.post(fill_in(path, operation)).status_code == 200
+
+
+@pytest.mark.parametrize("path", sorted(INFERENCE))
 def test_bodies_that_the_description_forbids_are_refused(
     client: httpx.Client, document: dict[str, Any], path: str
 ) -> None:
@@ -157,6 +208,19 @@ def test_bodies_that_the_description_forbids_are_refused(
             body = example | {member: wrong}
             assert faults(body) != []
             assert client.post(fill_in(path, operation), json=body).status_code == 400
+
+
+@pytest.mark.parametrize("path", sorted(QUESTIONS))
+def test_questions_that_the_description_forbids_are_refused(
+    client: httpx.Client, document: dict[str, Any], path: str
+) -> None:
+    operation = document["paths"][path]["post"]
+    schema = operation["requestBody"]["content"][JSON]["schema"]
+    members = look_up(schema["$ref"], document) if "$ref" in schema else schema
+    misfits: list[Any] = [5, "x", [], *({name: {}} for name in members["properties"])]
+    for body in misfits:
+        assert find_faults(body, schema, document) != []
+        assert client.post(fill_in(path, operation), json=body).status_code == 400, body
 
 
 @pytest.mark.parametrize("path", ["/v2/models/demo", "/v2/models/demo/ready"])
@@ -189,6 +253,6 @@ def test_everything_that_a_page_loads_is_served_here(client: httpx.Client, path:
         assert response.status_code == 200, link
         assert response.content, link
     if path == "/docs":
-        assert "/openapi.json" in links
+        assert "openapi.json" in links
         assert any(link.endswith(".js") for link in links)
         assert any(link.endswith(".css") for link in links)

@@ -79,6 +79,6 @@ def test_weights_none_beside_a_wish_for_them_is_refused(client: httpx.Client) ->
     response = post(client, parameters={"weights": "none"}, outputs=[{"name": "attention_weights"}])
     assert response.status_code == 400
     assert response.json()["error"] == (
-        "parameter 'weights' is \"none\", but the output 'attention_weights' is asked for; "
-        "leave one of the two out"
+        "parameter 'weights' is \"none\", but the output 'attention_weights' is asked for, "
+        "expected some of output; change one of the two"
     )

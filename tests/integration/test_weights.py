@@ -52,9 +52,7 @@ def test_permuted_keys_give_permuted_weights_and_the_same_output(client: httpx.C
 
 
 def test_another_form_is_refused(client: httpx.Client) -> None:
+    text = 'parameter \'weights\' is "sum", expected "none", "per_head", "mean" or "top_k"'
     for door in DOORS:
         response = DOORS[door](client, TENSORS, weights="sum")
-        assert (response.status_code, response.json()) == (
-            400,
-            {"error": 'parameter \'weights\' is "sum", expected "none", "per_head" or "mean"'},
-        )
+        assert (response.status_code, response.json()) == (400, {"error": text})
