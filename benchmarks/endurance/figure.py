@@ -1,0 +1,46 @@
+"""One number that was measured, beside what is wanted of it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measurement, and its bounds.
+
+    Attributes:
+        name: what was measured.
+        measured: the number.
+        unit: of the number.
+        least: what it may not fall below; anything where absent.
+        most: what it may not exceed; anything where absent.
+    """
+
+    name: str
+    measured: float
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the number is within its bounds; one that is not a number is in none."""
+        above = self.least is None or self.measured >= self.least
+        below = self.most is None or self.measured <= self.most
+        return above and below
+
+    @property
+    def wanted(self) -> str:
+        """The bounds in words; empty where there are none."""
+        if self.most == 0:  # of counts, all of them
+            return "0"
+        if self.least is not None and self.least == self.most:
+            return f"{self.least:g}"
+        parts = [f">= {self.least:g}"] if self.least is not None else []
+        parts += [f"<= {self.most:g}"] if self.most is not None else []
+        return " and ".join(parts)
+
+    def render(self) -> str:
+        """One line of a table."""
+        verdict = "" if not self.wanted else "met" if self.is_met else "MISSED"
+        number = f"{self.measured:,.4g}" if self.measured < 1000 else f"{self.measured:,.0f}"
+        return f"  {self.name:52} {number:>11} {self.unit:5} {self.wanted:>14}  {verdict}".rstrip()

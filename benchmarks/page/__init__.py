@@ -1,0 +1,1 @@
+"""How smoothly the page moves."""
