@@ -7,6 +7,7 @@ from safetensors.numpy import save
 
 from tests.browser.asking import ask, draw, read_example
 from tests.browser.drawing import (
+    TIMEOUT_MS,
     Pixels,
     assert_painted,
     choose,
@@ -193,7 +194,7 @@ def test_while_it_moves_a_large_picture_loses_no_peak_and_at_rest_it_is_exact(
     weights[0, 433, 571] = 1
     choose(page, "scale", scale)
     open_file(page, "answer.safetensors", save({"attention_weights": weights}))
-    page.wait_for_function("document.querySelector('#cells').dataset.sheets === 'coloured'")
+    page.wait_for_selector('#cells[data-sheets="coloured"]', timeout=TIMEOUT_MS)
     rough = page.evaluate(COUNT_PEAKS_IN_MOTION)
     assert rough["drawn"] == "rough"
     assert 1 <= rough["peaks"] <= 16

@@ -23,6 +23,13 @@ FIND_SMALL_TARGETS = """
         return { width, height };
     }
 """
+# Not Playwright's wait_for_function: from its second look on, the page's policy forbids its eval.
+WAIT_UNTIL_SCROLLED = """(before) => new Promise((done, fail) => {
+    setTimeout(() => fail(new Error("the page did not scroll")), 20_000);
+    const look = () => scrollY > before && done();
+    addEventListener("scroll", look);
+    look();
+})"""
 Point = tuple[float, float]
 
 
@@ -133,7 +140,7 @@ def test_a_finger_scrolls_the_page_over_a_picture_that_is_all_in_sight(
     touch(fingers, "Start", start)
     slide(fingers, [start], [end])
     touch(fingers, "End")
-    phone.wait_for_function("(before) => scrollY > before", arg=scroll)
+    phone.evaluate(WAIT_UNTIL_SCROLLED, scroll)
 
 
 def test_a_tap_chooses_a_cell(phone: Page, server_url: str) -> None:

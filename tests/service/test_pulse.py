@@ -241,6 +241,7 @@ async def test_a_full_queue_is_no_fault_while_requests_succeed(
     await beat(pulse)
     assert pulse.fault is None
     clock.now_s += 16  # from now on none succeeds
+    await gates[1].wait_until_started()
     tasks.append(await queue(scheduler, gates[3]))
     await beat(pulse)
     assert pulse.fault == (
