@@ -16,7 +16,7 @@ from service.http.company import Company
 from service.http.continuation import close_unless_continued
 from service.http.departure import STATE, Presence, Stage, get_presence
 from service.http.flow import Flow
-from service.http.heads import find_fault
+from service.http.heads import Fault, find_fault
 from service.http.lingering import LingeringTransport
 from service.http.portions import PORTION_BYTES, Portions
 from service.http.prompting import Answerer, Prompting
@@ -74,7 +74,7 @@ class Connection(Prompting):
         self._is_upgrade_wanted = False
         # httptools collects heads, trailers and a chunk's extensions of any size: 650 MiB once.
         self._bytes_without_progress = 0
-        self._fault = NOT_HTTP
+        self._fault = Fault(HTTPStatus.BAD_REQUEST, NOT_HTTP)
 
     # Called by the transport.
 
@@ -151,7 +151,7 @@ class Connection(Prompting):
         fault = find_fault(self.parser.get_http_version(), self.headers, len(self.pipeline))
         if fault:
             self._fault = fault
-            raise httptools.HttpParserError(fault)
+            raise httptools.HttpParserError(fault.text)
         super().on_headers_complete()
         # To httptools trailers are headers: they would join those that a proxy has checked, which
         # RFC 9110, 6.5.1, forbids.
@@ -244,7 +244,7 @@ class Connection(Prompting):
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            self.refuse(HTTPStatus.BAD_REQUEST, self._fault)
+            self.refuse(*self._fault)
             return
         if self._bytes_without_progress > MAX_HEAD_BYTES:
             self.refuse(HTTPStatus.BAD_REQUEST, HEAD_TOO_LARGE)

@@ -68,6 +68,17 @@ def test_a_tunnel_is_not_http_to_a_server(server: LiveServer) -> None:
         assert read_refusal(read_to_end(client)) == NOT_HTTP
 
 
+def test_a_transfer_coding_below_the_chunks_is_not_offered(server: LiveServer) -> None:
+    with server.connect() as client:
+        client.sendall(
+            b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"
+        )
+        assert read_refusal(read_to_end(client), "501 Not Implemented") == (
+            "header Transfer-Encoding is 'gzip, chunked', expected chunked alone; compress with "
+            "Content-Encoding"
+        )
+
+
 @pytest.mark.parametrize(
     ("start", "more"),
     [
