@@ -32,4 +32,5 @@ class Tidying:
         self._seen = opened
         if is_quiet and opened != self._tidied:
             self._tidied = opened
+            self._holdings.buffers.clear()
             await asyncio.to_thread(self._free)

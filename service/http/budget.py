@@ -4,11 +4,9 @@ import asyncio
 from bisect import insort
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from service.errors import UnavailableError
-
-CROWD_BYTES: Final = 2**23
 
 
 class Account:
@@ -19,18 +17,16 @@ class Account:
 
     Attributes:
         age: number in the order of opening.
-        announced_bytes: what its client says that it will send; nothing is lent for that.
         held_bytes: what it holds.
         is_whole: whether the request has come to its end, so that it will not ask for more.
         is_closed: whether everything was given back.
     """
 
-    __slots__ = ("_budget", "age", "announced_bytes", "held_bytes", "is_closed", "is_whole")
+    __slots__ = ("_budget", "age", "held_bytes", "is_closed", "is_whole")
 
     def __init__(self, budget: "Budget", age: int) -> None:
         self._budget = budget
         self.age = age
-        self.announced_bytes = 0
         self.held_bytes = 0
         self.is_whole = False
         self.is_closed = False
@@ -42,14 +38,6 @@ class Account:
             whether it is held.
         """
         return self._budget.try_take(self, size_bytes)
-
-    def announce(self, size_bytes: int) -> bool:
-        """Note what will come.
-
-        Returns:
-            whether much is to come, of all accounts together.
-        """
-        return self._budget.announce(self, size_bytes)
 
     async def grow(self, size_bytes: int) -> None:
         """Hold more; wait for room if there is none.
@@ -126,12 +114,16 @@ class Budget:
         self._whole_accounts = 0  # those that hold bytes and will give them back by themselves
         self._overdrawer: Account | None = None
         self._in_use_bytes = 0
-        self._announced_bytes = 0
 
     @property
     def in_use_bytes(self) -> int:
         """What is held now."""
         return self._in_use_bytes
+
+    @property
+    def room_bytes(self) -> int:
+        """What may be lent still; 0 where one has overdrawn."""
+        return max(0, self._max_bytes - self._in_use_bytes)
 
     @property
     def waiting(self) -> int:
@@ -142,16 +134,6 @@ class Budget:
         """An account for a request that begins now."""
         self.opened += 1
         return Account(self, self.opened)
-
-    def announce(self, account: Account, size_bytes: int) -> bool:
-        """Note what will come for an account, until it is closed.
-
-        Returns:
-            whether all that was announced is more than `CROWD_BYTES`.
-        """
-        account.announced_bytes += size_bytes
-        self._announced_bytes += size_bytes
-        return self._announced_bytes > CROWD_BYTES
 
     def try_take(self, account: Account, size_bytes: int) -> bool:
         """Lend bytes to an account, unless it has to wait.
@@ -211,8 +193,7 @@ class Budget:
             self._unseal(account)
         account.is_closed = True
         self._in_use_bytes -= account.held_bytes
-        self._announced_bytes -= account.announced_bytes
-        account.held_bytes = account.announced_bytes = 0
+        account.held_bytes = 0
         if self._overdrawer is account:
             self._overdrawer = None
         self._serve()

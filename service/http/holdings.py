@@ -8,6 +8,7 @@ from starlette.requests import Request
 
 from service.http.body import read_body, too_large
 from service.http.budget import Budget
+from service.http.buffer_pool import KEPT_BYTES, BufferPool
 from service.http.departure import Presence
 from service.http.fields import get_fields
 from service.http.inlet import get_inlet
@@ -15,6 +16,7 @@ from service.settings import Settings
 from service.terms import Terms
 
 CODED: Final = frozenset({b"content-encoding"})
+SPARE_BYTES: Final = 2**24  # for the next bodies, however many are there
 SMALL_BYTES: Final = 65536  # as many as the transport of a connection keeps without being counted
 
 
@@ -28,6 +30,7 @@ class Holdings:
     Attributes:
         bodies: bytes of request bodies, compressed ones after inflating.
         answers: bytes of answers until their clients took them.
+        buffers: memory for bodies.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -47,6 +50,11 @@ class Holdings:
             0,
             settings.body_timeout_s,
         )
+        self.buffers = BufferPool(self._find_room)
+
+    def _find_room(self) -> int:
+        """How much may wait for the bodies to come: what is there has to fit beside it."""
+        return min(KEPT_BYTES, max(SPARE_BYTES, self.bodies.room_bytes))
 
     def open(self) -> "Held":
         """What one request holds."""
@@ -59,6 +67,7 @@ class Held:
     def __init__(self, holdings: Holdings, max_bytes: int, timeout_s: float) -> None:
         self._body = holdings.bodies.open()
         self._answer = holdings.answers.open()
+        self._buffers = holdings.buffers
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
         self._is_answer_kept = False
@@ -73,7 +82,7 @@ class Held:
         if inlet is not None and not get_fields(request.scope).has_any(CODED):
             if inlet.size_bytes > self._max_bytes:
                 raise too_large(f"{inlet.size_bytes} bytes", self._max_bytes)
-            return await inlet.read(self._body, self._timeout_s)
+            return await inlet.read(self._body, self._timeout_s, self._buffers)
         return await read_body(
             request, self._max_bytes, timeout_s=self._timeout_s, account=self._body
         )

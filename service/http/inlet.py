@@ -5,15 +5,14 @@ application, and for the application. A body whose length is known needs one cop
 """
 
 import asyncio
-import mmap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.http.body import too_slow
 from service.http.budget import Account
+from service.http.buffer_pool import BufferPool
 
 if TYPE_CHECKING:
     from service.http.diversion import Diversion
@@ -47,12 +46,15 @@ class Inlet(asyncio.BufferedProtocol):
         self._woken: asyncio.Future[None] | None = None
         self._is_open = False
 
-    async def read(self, account: Account, timeout_s: float | None) -> memoryview:
+    async def read(
+        self, account: Account, timeout_s: float | None, buffers: BufferPool
+    ) -> memoryview:
         """Read the whole body.
 
         Args:
             account: on which the body is held; where it has no room nothing more is read meanwhile.
             timeout_s: for which the client is waited for, in all.
+            buffers: lend memory for the body.
 
         Raises:
             UnavailableError: if the account gets no room in time.
@@ -67,7 +69,7 @@ class Inlet(asyncio.BufferedProtocol):
             account.seal()
             return memoryview(arrived)
         self._account = account
-        self._buffer = allocate(self.size_bytes, is_crowded=account.announce(self.size_bytes))
+        self._buffer = buffers.take(self.size_bytes)
         self._buffer[: len(arrived)] = arrived
         self._open()
         try:
@@ -158,20 +160,6 @@ class Inlet(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """The client has taken nearly all that was written."""
         self._connection.resume_writing()
-
-
-def allocate(size_bytes: int, *, is_crowded: bool) -> memoryview:
-    """Memory for a body; each page is written once, when its bytes come.
-
-    Args:
-        size_bytes: of the body.
-        is_crowded: whether much is on its way. Each body then has pages of its own, which go back
-            with it: 64 bodies of 6 MiB left 384 MiB in the heap otherwise. Pages of the heap are
-            there already, from the last body.
-    """
-    if is_crowded:
-        return memoryview(mmap.mmap(-1, size_bytes))
-    return memoryview(cast(Any, np.empty(size_bytes, np.uint8)))
 
 
 def get_inlet(scope: Mapping[str, Any]) -> Inlet | None:

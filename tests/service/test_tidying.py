@@ -1,5 +1,6 @@
 """Memory goes back to the system once no request comes any more, and once only."""
 
+from service.http.buffer_pool import LEAST_BYTES
 from service.http.holdings import SMALL_BYTES, Holdings
 from service.settings import Settings
 from service.tidying import Tidying
@@ -34,3 +35,14 @@ async def test_an_answer_that_its_client_has_not_taken_is_waited_for() -> None:
     give_back()
     await tidying.look()
     assert freed == [1]
+
+
+async def test_the_memory_of_bodies_is_given_back_with_the_rest() -> None:
+    holdings = Holdings(Settings())
+    tidying = Tidying(holdings, lambda: None)
+    with holdings.open():
+        holdings.buffers.take(LEAST_BYTES)
+    await tidying.look()
+    assert holdings.buffers.kept_bytes == LEAST_BYTES
+    await tidying.look()
+    assert holdings.buffers.kept_bytes == 0

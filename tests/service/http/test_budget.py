@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.errors import UnavailableError
-from service.http.budget import CROWD_BYTES, Account, Budget
+from service.http.budget import Account, Budget
 
 SETTING = "LIMELIGHT_MAX_BODY_BYTES_IN_FLIGHT"
 LONG_S = 10  # what waits so long waits in vain
@@ -242,14 +242,3 @@ async def test_an_account_that_is_closed_holds_nothing_ever_again() -> None:
         closed.try_grow(1)
     whole.close()
     assert (budget.in_use_bytes, budget.waiting) == (0, 0)
-
-
-def test_what_is_announced_is_lent_nowhere_and_forgotten_with_its_account() -> None:
-    budget = make_budget()
-    first, second = budget.open(), budget.open()
-    assert not first.announce(CROWD_BYTES)
-    assert second.announce(1)
-    assert budget.in_use_bytes == 0
-    first.close()
-    second.close()
-    assert not budget.open().announce(CROWD_BYTES)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from service.errors import RequestTimeoutError, UnavailableError
 from service.http.budget import Account, Budget
+from service.http.buffer_pool import BufferPool
 from service.http.inlet import STATE, Inlet, get_inlet
 from tests.service.http.live_server import ask, read_answer, read_to_end, serve, wait_until
 from tests.service.http.reader import Reader
@@ -87,6 +88,11 @@ def open_account(max_bytes: int = 2**20, timeout_s: float = 10) -> Account:
     return Budget("request bodies", "LIMELIGHT_X", max_bytes, 0, timeout_s).open()
 
 
+def begin(inlet: Inlet, account: Account, timeout_s: float | None) -> asyncio.Task[memoryview]:
+    """Begin to read a body."""
+    return asyncio.create_task(inlet.read(account, timeout_s, BufferPool()))
+
+
 @given(st.data())
 async def test_a_body_is_what_was_sent_however_it_comes(data: st.DataObject) -> None:
     sent = np.random.default_rng(3).bytes(data.draw(st.integers(1, 900)))
@@ -95,7 +101,7 @@ async def test_a_body_is_what_was_sent_however_it_comes(data: st.DataObject) -> 
     line, account = Line(), open_account()
     is_whole = arrived == len(sent)
     inlet = make_inlet(line, sent[:arrived], len(sent), more_body=not is_whole)
-    reading = asyncio.create_task(inlet.read(account, 10))
+    reading = begin(inlet, account, 10)
     await asyncio.sleep(0)
     behind = await line.feed(sent[arrived:] + b"next", piece_bytes)
     assert bytes(await reading) == sent
@@ -109,7 +115,7 @@ async def test_a_body_waits_for_room_unread_and_that_is_not_its_clients_time() -
     other = budget.open()
     assert other.try_grow(7)
     account = budget.open()
-    reading = asyncio.create_task(make_inlet(line, b"", 8).read(account, 0.05))
+    reading = begin(make_inlet(line, b"", 8), account, 0.05)
     await asyncio.sleep(0)
     behind = await line.feed(b"12345678", 4)
     assert behind == b"5678", "nothing more is read meanwhile"
@@ -129,7 +135,7 @@ async def test_a_body_that_is_whole_waits_for_room_too(arrived: bytes) -> None:
     assert other.try_grow(7)
     account = budget.open()
     inlet = make_inlet(line, arrived, 8, more_body=not arrived)
-    reading = asyncio.create_task(inlet.read(account, 10))
+    reading = begin(inlet, account, 10)
     await asyncio.sleep(0)
     await line.feed(b"12345678"[len(arrived) :], 8)
     await asyncio.sleep(0.02)
@@ -145,7 +151,7 @@ async def test_a_body_without_room_is_503_and_what_came_is_given_to_the_parser(
 ) -> None:
     line, budget = Line(), Budget("request bodies", "LIMELIGHT_X", 10, 0, 0)
     assert budget.open().try_grow(10)
-    reading = asyncio.create_task(make_inlet(line, arrived, 8).read(budget.open(), 10))
+    reading = begin(make_inlet(line, arrived, 8), budget.open(), 10)
     await asyncio.sleep(0)
     await line.feed(came, 8)
     size = len(arrived or came)
@@ -160,7 +166,7 @@ async def test_a_body_without_room_is_503_and_what_came_is_given_to_the_parser(
 
 async def test_a_body_that_does_not_come_in_time_is_408() -> None:
     line = Line()
-    reading = asyncio.create_task(make_inlet(line, b"12", 8).read(open_account(), 0.05))
+    reading = begin(make_inlet(line, b"12", 8), open_account(), 0.05)
     await asyncio.sleep(0)
     await line.feed(b"345", 1)
     with pytest.raises(RequestTimeoutError) as caught:
@@ -174,7 +180,7 @@ async def test_a_body_that_does_not_come_in_time_is_408() -> None:
 
 async def test_a_body_may_take_any_time_where_none_is_set() -> None:
     line = Line()
-    reading = asyncio.create_task(make_inlet(line, b"", 3).read(open_account(), None))
+    reading = begin(make_inlet(line, b"", 3), open_account(), None)
     await asyncio.sleep(0.05)
     await line.feed(b"123", 3)
     assert bytes(await reading) == b"123"
@@ -182,7 +188,7 @@ async def test_a_body_may_take_any_time_where_none_is_set() -> None:
 
 async def test_a_request_that_is_cancelled_reads_no_more() -> None:
     line = Line()
-    reading = asyncio.create_task(make_inlet(line, b"1", 8).read(open_account(), 10))
+    reading = begin(make_inlet(line, b"1", 8), open_account(), 10)
     await asyncio.sleep(0)
     await line.feed(b"23", 2)
     reading.cancel()
@@ -194,7 +200,7 @@ async def test_a_request_that_is_cancelled_reads_no_more() -> None:
 async def test_what_the_transport_says_meanwhile_reaches_the_connection() -> None:
     line = Line()
     inlet = make_inlet(line, b"", 8)
-    reading = asyncio.create_task(inlet.read(open_account(), 10))
+    reading = begin(inlet, open_account(), 10)
     await asyncio.sleep(0)
     inlet.pause_writing()
     inlet.resume_writing()
