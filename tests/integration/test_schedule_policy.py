@@ -17,7 +17,7 @@ from tests.integration.server_process import start_server
 
 TENSORS = draw_tokens()
 TIMEOUT_S = 60
-LARGE = draw_tokens(batch_size=8, query_length=1024, key_length=1000)
+LARGE = draw_tokens(batch_size=8, query_length=2010, key_length=2000)
 MANY = 16
 WAITING = re.compile(r'nv_inference_pending_request_count{model="demo",version="1"} (\S+)\n')
 
@@ -110,13 +110,16 @@ def count_waiting(client: httpx.Client) -> float:
 
 @contextmanager
 def occupy(client: httpx.Client, count: int) -> Iterator[ThreadPoolExecutor]:
-    """Send large requests, and wait until nearly all of them are in the queue."""
+    """Send large requests, and wait until half of them are in the queue.
+
+    Not all: on a busy machine the first may be done before the last are sent.
+    """
     body, headers = write_v2_binary(LARGE, parameters={"weights": "none"})
     deadline = time.monotonic() + TIMEOUT_S
     with ThreadPoolExecutor(count + 2) as threads:
         large = [threads.submit(client.post, INFER, content=body, headers=headers)
                  for _ in range(count)]  # fmt: skip
-        while count_waiting(client) < count - 2:
+        while count_waiting(client) < count // 2:
             assert time.monotonic() < deadline
         yield threads
         assert [future.result().status_code for future in large] == [200] * count
