@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from service.errors import InvalidRequestError, ServiceError
 from service.protocol import attention_request, json_numbers, json_outline, v2_request
-from service.protocol.json_outline import LongList, find_lists, read_object
+from service.protocol.json_numbers import OddListError
+from service.protocol.json_outline import LongList, find_lists, read_object, write_outline
 from service.protocol.json_text import parse_object
 from tests.service.protocol.test_schema_agrees import mutate, v1_bodies, v2_bodies
 
@@ -155,11 +156,25 @@ def find_text(text: bytes) -> list[LongList]:
         b'{"a": [%b], "id": "%b"}' % (b"1," * 99, b"a" * 2000),
         b'{"a": [%b], "b": [%b]}' % (b"1," * 99, b'"",' * 2000),
         b'{"a": [%b], "id": "' % (b"1," * 99),
-        rb'{"a": [%b], "id": "\u0000"}' % (b"1," * 99),
     ],
 )
 def test_no_list_is_looked_for_in_a_text_that_is_no_request(text: bytes) -> None:
     assert find_text(text) == []
+
+
+def test_a_text_with_a_string_like_those_that_stand_for_lists_has_no_outline() -> None:
+    text = rb'{"a": [%b], "id": "\u0000"}' % (b"1," * 99)
+    with pytest.raises(OddListError):
+        write_outline(text, find_text(text))
+
+
+@pytest.mark.parametrize("odd", [b"}", b"]", b"[", b"1}, {"])
+@pytest.mark.parametrize("place", [3, 200, 397])
+def test_a_bracket_or_brace_within_a_list_is_no_json(odd: bytes, place: int) -> None:
+    numbers = b"1," * 200
+    text = b'{"inputs": [{"data": [%b1]}]}' % (numbers[:place] + odd + numbers[place:])
+    with lists_of(list_bytes=99), pytest.raises(InvalidRequestError, match=r"^the request is not "):
+        decode_v2(text)
 
 
 def test_numbers_that_only_the_exact_parser_takes_are_taken() -> None:
