@@ -179,11 +179,11 @@ def read_long(name: str, value: LongList) -> NDArray[Any]:
         OddListError: if it is not what `read_nested` takes.
     """
     if name not in MASKS:
-        return value.read("FP32")
+        return value.read(name, "FP32")
     try:
-        return value.read("BOOL")
+        return value.read(name, "BOOL")
     except OddListError:
-        return value.read("FP64")
+        return value.read(name, "FP64")
 
 
 def add_batch_axis(tensors: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

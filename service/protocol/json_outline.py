@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from numpy.typing import NDArray
 from simdjson import Parser
@@ -39,7 +39,8 @@ class LongList:
         parser: for all lists of the text, one after the other: a new one has its memory to fill
             with pages first, half of what 100 kB of numbers take.
         non_finite: whether the tokens NaN, Infinity and -Infinity are numbers.
-        is_read: whether somebody wanted it.
+        name: of the tensor that it was read for; nothing where nobody wanted it.
+        datatype: it was read as.
     """
 
     text: bytes | bytearray
@@ -47,15 +48,20 @@ class LongList:
     stop: int
     parser: Parser
     non_finite: bool = False
-    is_read: bool = False
+    name: str | None = None
+    datatype: str = ""
 
-    def read(self, datatype: str) -> NDArray[Any]:
+    def read(self, name: str, datatype: str) -> NDArray[Any]:
         """The numbers, in the shape of the nesting; see `read_numbers`.
+
+        Args:
+            name: of the tensor.
+            datatype: the protocol's name.
 
         Raises:
             OddListError: if it is no list of numbers that `datatype` holds.
         """
-        self.is_read = True
+        self.name, self.datatype = name, datatype
         return read_numbers(
             self.text,
             self.start,
@@ -66,6 +72,20 @@ class LongList:
         )
 
 
+class Memory(Protocol[Built]):
+    """What was made of texts that came before, by their outlines."""
+
+    def recall(self, outline: bytes, lists: list[LongList]) -> Built | None:
+        """The same of other lists; nothing where no such text came.
+
+        Raises:
+            OddListError: if one is no list of the numbers that there were.
+        """
+
+    def keep(self, outline: bytes, lists: list[LongList], built: Built) -> None:
+        """Remember what was made of a text whose lists were all read."""
+
+
 def read_object(
     text: bytes | bytearray,
     build: Callable[[dict[str, Any]], Built],
@@ -73,6 +93,7 @@ def read_object(
     what: str,
     non_finite: bool,
     max_depth: int = DEFAULT_DEPTH,
+    memory: Memory[Built] | None = None,
 ) -> Built:
     """Make something of a JSON object, in which long lists may be `LongList`.
 
@@ -85,6 +106,7 @@ def read_object(
         what: the name of the text in messages.
         non_finite: whether the tokens NaN, Infinity and -Infinity are numbers.
         max_depth: of lists and objects in each other.
+        memory: of texts with long lists.
 
     Raises:
         ServiceError: as `parse_object` and `build` do.
@@ -93,9 +115,13 @@ def read_object(
     if lists:
         with suppress(ServiceError, OddListError):
             outline, depth = write_outline(text, lists), max_depth - MAX_RANK
+            if memory is not None and (known := memory.recall(outline, lists)) is not None:
+                return known
             root = parse_object(outline, what=what, non_finite=non_finite, max_depth=depth)
             built = build(put_back(root, lists))
-            if all(each.is_read for each in lists):
+            if all(each.name is not None for each in lists):
+                if memory is not None:
+                    memory.keep(outline, lists, built)
                 return built
     return build(parse_object(text, what=what, non_finite=non_finite, max_depth=max_depth))
 

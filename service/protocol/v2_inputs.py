@@ -108,10 +108,7 @@ def read_json_tensor(entry: dict[str, Any], name: str) -> NDArray[Any]:
     datatype, shape = read_datatype(entry, name), read_shape(entry, name)
     data = entry["data"]
     if isinstance(data, LongList):
-        array = data.read(datatype)
-        if array.size != math.prod(shape):
-            raise OddListError
-        return array.reshape(shape)
+        return read_long(data, name, datatype, shape)
     if not isinstance(data, list):
         raise InvalidRequestError(f"'data' of input '{name}' is {name_type(data)}, expected a list")
     _, scalars = flatten_list(name, data)
@@ -121,6 +118,18 @@ def read_json_tensor(entry: dict[str, Any], name: str) -> NDArray[Any]:
             f"for shape {list(shape)}"
         )
     return convert_scalars(name, scalars, datatype).reshape(shape)
+
+
+def read_long(data: LongList, name: str, datatype: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    """An input whose ``data`` is a long list.
+
+    Raises:
+        OddListError: if it may be no list of as many numbers as `shape` says.
+    """
+    array = data.read(name, datatype)
+    if array.size != math.prod(shape):
+        raise OddListError
+    return array.reshape(shape)
 
 
 def view_tensor(

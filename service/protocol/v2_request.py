@@ -18,7 +18,7 @@ from service.protocol.json_outline import read_object
 from service.protocol.json_text import name_type
 from service.protocol.options import read_causal, show
 from service.protocol.v2_inputs import read_inputs
-from service.protocol.v2_layout import Layouts, V2Request
+from service.protocol.v2_layout import LayoutMemory, Layouts, V2Request
 from service.protocol.v2_members import read_parameters
 from service.protocol.v2_outputs import read_outputs
 from service.protocol.v2_schedule import read_schedule
@@ -59,12 +59,19 @@ def decode_request(
     # A copy, unless the body is one already.
     text = bytes(body if json_bytes == len(view) else view[:json_bytes])
     binary = view[json_bytes:]
-    if layouts is not None and binary and (layout := layouts.find(text, len(binary))):
-        return layout.fill(binary)
-    build = partial(build_request, binary=binary)
-    request = read_object(text, build, what="the request", non_finite=True, max_depth=max_depth)
-    if layouts is not None and binary:
-        layouts.keep(text, request, len(binary))
+    memory = None if layouts is None else LayoutMemory(layouts, binary)
+    if memory is not None and binary and (known := memory.recall(text, [])):
+        return known
+    request = read_object(
+        text,
+        partial(build_request, binary=binary),
+        what="the request",
+        non_finite=True,
+        max_depth=max_depth,
+        memory=memory,
+    )
+    if memory is not None and binary:
+        memory.keep(text, [], request)
     return request
 
 

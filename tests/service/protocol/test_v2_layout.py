@@ -179,7 +179,7 @@ def test_a_text_that_comes_again_takes_no_place_from_others() -> None:
     asked = decode(texts[0], bytes(24))
     assert isinstance(asked, V2Request)
     for text in (*texts, texts[7], texts[7]):  # as two threads may that read it at once
-        layouts.keep(text, asked, 24)
+        layouts.keep(text, asked, 24, [])
     assert all(layouts.find(text, 24) for text in texts)
 
 
