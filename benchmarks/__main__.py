@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.console import say
 from benchmarks.measure import Cell, measure_latency, measure_throughput
 from benchmarks.server import ServerUnderTest, serve
 from benchmarks.workload import D_MODEL, NAME, NUM_HEADS, Raw, Workload
@@ -120,12 +121,6 @@ def make_model(models: Path) -> Path:
         [*command, "--name", NAME, "--models", str(models)], check=True, stdout=subprocess.DEVNULL
     )
     return models / NAME / "1"
-
-
-def say(line: str) -> None:
-    """Write one line."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -99,20 +98,31 @@ def start(
         RuntimeError: if it does not start.
     """
     started_s = time.perf_counter()
-    process = subprocess.Popen(
-        command_of(models),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | settings,
-        preexec_fn=partial(os.sched_setaffinity, 0, cores) if cores else None,  # noqa: PLW1509 - no threads yet
-    )
+    with use_cores(cores):
+        process = subprocess.Popen(
+            command_of(models),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | settings,
+        )
     try:
         url = read_address(process)
         yield ServerUnderTest(process, url, wait_until_ready(url, started_s))
     finally:
         process.terminate()
         process.communicate()  # which waits, and closes the pipe
+
+
+@contextmanager
+def use_cores(cores: Collection[int]) -> Iterator[None]:
+    """Give this thread, and so the processes that it starts, some cores alone; all where empty."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores or before)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def command_of(models: Path | None) -> list[str]:

@@ -4,7 +4,7 @@
 command line (``limelight-export``) does it for checkpoints.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from export.module import export_module
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["export_module"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - the signature that PEP 562 gives
+def __getattr__(name: str) -> object:
     if name == "export_module":
         from export.module import export_module
 

@@ -4,7 +4,7 @@
 ``from model import MultiHeadAttention`` loads it on first use.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from model.attention import MultiHeadAttention
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["MultiHeadAttention"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - the signature that PEP 562 gives
+def __getattr__(name: str) -> object:
     if name == "MultiHeadAttention":
         from model.attention import MultiHeadAttention
 

@@ -7,19 +7,18 @@ import argparse
 import json
 import os
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from benchmarks.console import finish, say
 from benchmarks.endurance.burst import burst
 from benchmarks.endurance.chunks import chunks
 from benchmarks.endurance.copy import copy
-from benchmarks.endurance.figure import Figure
+from benchmarks.endurance.figure import Figure, find_missed
 from benchmarks.endurance.kill import kill
 from benchmarks.endurance.leave import leave
 from benchmarks.endurance.long import long
@@ -69,19 +68,11 @@ def main() -> None:
                 say(figure.render())
             results[name] = {
                 "duration_s": time.perf_counter() - started_s,
-                "figures": [asdict(figure) | {"is_met": figure.is_met} for figure in figures],
+                "figures": [figure.describe() for figure in figures],
             }
             if options.json:
                 options.json.write_text(json.dumps(describe(options.scale) | results, indent=2))
-    missed = [
-        f"{name}, {figure['name']}"
-        for name, result in results.items()
-        for figure in result["figures"]
-        if not figure["is_met"]
-    ]
-    for line in missed:
-        say(f"missed: {line}")
-    sys.exit(bool(missed))
+    finish(find_missed({name: result["figures"] for name, result in results.items()}))
 
 
 def read_options() -> argparse.Namespace:
@@ -105,12 +96,6 @@ def describe(scale: float) -> dict[str, object]:
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
-
-
-def say(line: str) -> None:
-    """Write one line."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

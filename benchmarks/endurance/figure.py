@@ -1,6 +1,8 @@
 """One number that was measured, beside what is wanted of it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,26 @@ class Figure:
         parts += [f"<= {self.most:g}"] if self.most is not None else []
         return " and ".join(parts)
 
+    def describe(self) -> dict[str, Any]:
+        """All of it, for a file."""
+        return asdict(self) | {"is_met": self.is_met}
+
     def render(self) -> str:
         """One line of a table."""
         verdict = "" if not self.wanted else "met" if self.is_met else "MISSED"
         number = f"{self.measured:,.4g}" if self.measured < 1000 else f"{self.measured:,.0f}"
         return f"  {self.name:52} {number:>11} {self.unit:5} {self.wanted:>14}  {verdict}".rstrip()
+
+
+def find_missed(results: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[str]:
+    """The check and the name of each figure that is not within its bounds.
+
+    Args:
+        results: the figures of each check, as they describe themselves.
+    """
+    return [
+        f"{check}, {figure['name']}"
+        for check, figures in results.items()
+        for figure in figures
+        if not figure["is_met"]
+    ]

@@ -12,12 +12,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from benchmarks.endurance.figure import Figure
+from benchmarks.console import finish, say
+from benchmarks.endurance.figure import Figure, find_missed
 from benchmarks.gpu.engine import concurrency, joining
 from benchmarks.gpu.kernels import kernels
 from benchmarks.gpu.layers import find_absent
@@ -57,19 +57,11 @@ def main() -> None:
         results = run_checks(Stage(models, options.provider, options.round_s), options.names)
         duration = Figure("all of it", time.perf_counter() - started_s, "s", most=LONGEST_S)
     say(duration.render())
-    results["duration"] = [asdict(duration) | {"is_met": duration.is_met}]
+    results["duration"] = [duration.describe()]
     if options.json:
         content = {"machine": describe(options.provider), "checks": results}
         options.json.write_text(json.dumps(content, indent=2) + "\n")
-    missed = [
-        f"{name}, {each['name']}"
-        for name, found in results.items()
-        for each in found
-        if not each["is_met"]
-    ]
-    for line in missed:
-        say(f"missed: {line}")
-    sys.exit(bool(missed))
+    finish(find_missed(results))
 
 
 def read_options() -> argparse.Namespace:
@@ -133,7 +125,7 @@ def guard(name: str, found: Iterator[Figure | Note]) -> Iterator[Figure | Note]:
 def show(each: Figure | Note) -> dict[str, Any]:
     """Print a finding as it comes."""
     say(each.render())
-    return asdict(each) | {"is_met": each.is_met}
+    return each.describe()
 
 
 def describe(provider: str) -> dict[str, object]:
@@ -161,12 +153,6 @@ def read_gpu() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
-
-
-def say(line: str) -> None:
-    """Write one line."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

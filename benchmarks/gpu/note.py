@@ -1,6 +1,7 @@
 """Something that was found and is no number."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Note:
     def is_met(self) -> bool:
         """Always: a note has no bounds."""
         return True
+
+    def describe(self) -> dict[str, Any]:
+        """All of it, for a file."""
+        return asdict(self) | {"is_met": self.is_met}
 
     def render(self) -> str:
         """One line of a table."""

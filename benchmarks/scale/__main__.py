@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.client import Connection, run_load
+from benchmarks.console import say
 from benchmarks.raw import time_calls
 from benchmarks.scale.arrivals import Arrivals
 from benchmarks.scale.cost import Cost, Size
@@ -141,12 +142,6 @@ def make_model(models: Path, d_model: int) -> None:
     sizes = ["--d-model", str(d_model), "--num-heads", str(d_model // D_K)]
     command = [sys.executable, "-m", "export", "random", *sizes, "--name", f"d{d_model}"]
     subprocess.run([*command, "--models", str(models)], check=True, stdout=subprocess.DEVNULL)
-
-
-def say(line: str) -> None:
-    """Write one line."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.client import Load, run_load
+from benchmarks.console import say
 from benchmarks.endurance.crowd import find_percentile
 from benchmarks.endurance.traffic import draw
-from benchmarks.scale.__main__ import make_model, render, say
+from benchmarks.scale.__main__ import make_model, render
 from benchmarks.scale.cost import Size
 from benchmarks.server import ServerUnderTest, serve
 from benchmarks.wire import encode_v1_json, render_post

@@ -6,7 +6,7 @@ in JSON, then the numbers. The library checks that the numbers fill the file wit
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from export.checkpoints.damage import damaged
 from export.checkpoints.tensors import StoredTensor, Tensors
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 # As the header calls them; others keep their name, and are refused by it where they are used.
 DATATYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
+
+
+class Header(Protocol):
+    """What safetensors tells of a tensor that it has not read."""
+
+    def get_dtype(self) -> str:
+        """As the format spells it."""
+
+    def get_shape(self) -> list[int]:
+        """The lengths of its axes."""
 
 
 def open_safetensors(path: Path) -> Tensors:
@@ -35,7 +45,7 @@ def open_safetensors(path: Path) -> Tensors:
     return Tensors(path.name, stored)
 
 
-def describe(path: Path, header: Any, name: str) -> StoredTensor:  # noqa: ANN401 - untyped library
+def describe(path: Path, header: Header, name: str) -> StoredTensor:
     """One tensor, as the header of its file tells it."""
     datatype = header.get_dtype()
     return StoredTensor(

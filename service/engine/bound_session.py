@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from service.engine.native import Native
 from service.engine.shortage import find_shortage
 
 DEVICE: Final = "cuda"
@@ -33,7 +34,7 @@ class BoundSession:
     def __init__(
         self,
         runtime: ModuleType,
-        session: Any,  # noqa: ANN401 - a class of onnxruntime's
+        session: Native,
         number: int,
         device: str = DEVICE,
     ) -> None:
@@ -52,7 +53,7 @@ class BoundSession:
         self,
         output_names: list[str],
         input_feed: Mapping[str, NDArray[Any]],
-        run_options: Any = None,  # noqa: ANN401 - a class of onnxruntime's
+        run_options: Native = None,
     ) -> list[NDArray[Any]]:
         """Compute the named outputs.
 
@@ -72,7 +73,7 @@ class BoundSession:
         self,
         output_names: list[str],
         input_feed: Mapping[str, NDArray[Any]],
-        run_options: Any,  # noqa: ANN401
+        run_options: Native,
     ) -> list[NDArray[Any]]:
         binding = self._session.io_binding()
         self._bind_inputs(binding, input_feed)
@@ -86,7 +87,7 @@ class BoundSession:
         self._session.run_with_iobinding(binding, run_options)
         return outputs
 
-    def _bind_inputs(self, binding: Any, feeds: Mapping[str, NDArray[Any]]) -> None:  # noqa: ANN401
+    def _bind_inputs(self, binding: Native, feeds: Mapping[str, NDArray[Any]]) -> None:
         arrays = [id(array) for array in feeds.values()]
         shared: dict[int, Any] = {}
         for name, array in feeds.items():

@@ -12,6 +12,7 @@ from service.engine.directories import DEMO
 from service.engine.machine import count_cores
 from service.engine.model import Model
 from service.engine.model_fault import ModelFaultError
+from service.engine.native import Native
 from service.engine.session import (
     DEFAULT_CUDA,
     Provider,
@@ -157,10 +158,10 @@ class MemoryRuntime:
         self._content = content
         self._external = external
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - all else is onnxruntime's
+    def __getattr__(self, name: str) -> Native:
         return getattr(self._runtime, name)
 
-    def InferenceSession(self, _: Path, options: Any, providers: list[Any]) -> Session:  # noqa: ANN401
+    def InferenceSession(self, _: Path, options: Native, providers: list[Any]) -> Session:
         """A session of the content instead of the file; onnxruntime copies what it keeps."""
         names, contents = list(self._external), list(self._external.values())
         options.add_external_initializers_from_files_in_memory(

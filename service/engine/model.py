@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from service.engine.cuda import CudaOptions
 from service.engine.lane import Lane, no_item
 from service.engine.masks import Hiding
 from service.engine.model_config import ModelConfig
+from service.engine.native import Native
 from service.engine.padding import find_step
 from service.engine.precedents import Precedents
 from service.engine.runner import Computed, OpenGraph, Runner
@@ -99,7 +100,7 @@ class Model:
         """Open every graph that the provider may use; the files may vanish then."""
         self._runner.open_all()
 
-    def give_back(self, shrinking: Any) -> None:  # noqa: ANN401
+    def give_back(self, shrinking: Native) -> None:
         """Give back the memory that is kept for the next run; `shrinking` are options of a run."""
         self._runner.give_back(self.make_probe(), shrinking)
 

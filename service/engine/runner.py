@@ -20,6 +20,7 @@ from service.engine.feeds import (
 )
 from service.engine.joining import join, join_key, split
 from service.engine.lane import go_on
+from service.engine.native import Native
 from service.engine.padding import Feeds, cut_apart, join_feeds, pad_key
 from service.engine.session import Provider, Session, Width
 from service.engine.signature import Prepared
@@ -102,7 +103,7 @@ class Runner:
         graph, _ = self._choose(prepared)
         return (graph.name, [*self._open_graph][-1]) in self._sessions
 
-    def give_back(self, probe: Prepared, shrinking: Any) -> None:  # noqa: ANN401
+    def give_back(self, probe: Prepared, shrinking: Native) -> None:
         """Give back the memory that sessions keep for their next run; on the CPU alone.
 
         Args:

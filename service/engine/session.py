@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from service.engine.bound_session import BoundSession
 from service.engine.cuda import CudaOptions, find_cuda_fault
+from service.engine.native import Native
 from service.engine.shortage import find_shortage
 from service.errors import StartError
 
@@ -37,7 +38,7 @@ class Session(Protocol):
         self,
         output_names: list[str],
         input_feed: dict[str, NDArray[Any]],
-        run_options: Any = None,  # noqa: ANN401 - a class of onnxruntime's
+        run_options: Native = None,
     ) -> list[NDArray[Any]]:
         """Compute the named outputs."""
 
@@ -121,7 +122,7 @@ def open_session(
     return BoundSession(runtime, session, cuda.device)
 
 
-def make_options(runtime: ModuleType, intra_op_threads: int, width: Width) -> Any:  # noqa: ANN401
+def make_options(runtime: ModuleType, intra_op_threads: int, width: Width) -> Native:
     """Options of a session, whatever its provider; the arguments are those of `open_session`."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = intra_op_threads
@@ -141,7 +142,7 @@ def make_options(runtime: ModuleType, intra_op_threads: int, width: Width) -> An
     return options
 
 
-def make_shrinking_options(runtime: ModuleType) -> Any:  # noqa: ANN401
+def make_shrinking_options(runtime: ModuleType) -> Native:
     """Options of a run on the CPU after which a session holds no memory that it does not use.
 
     It keeps what a run took for the next one, and nothing else makes it give that back.
@@ -162,7 +163,7 @@ def check_provider(session: Session, provider: Provider) -> None:
         raise StartError(f"onnxruntime was asked for {provider}, but runs on {actual}")
 
 
-def check_operators(runtime: ModuleType, session: Any, file: str) -> None:  # noqa: ANN401
+def check_operators(runtime: ModuleType, session: Native, file: str) -> None:
     """See that CUDA has a kernel for what costs: onnxruntime computes the rest without an error.
 
     Args:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.console import finish
 from benchmarks.endurance import __main__ as command
 from benchmarks.endurance.crowd import find_percentile
-from benchmarks.endurance.figure import Figure
+from benchmarks.endurance.figure import Figure, find_missed
 from benchmarks.endurance.stage import Stage
 
 
@@ -71,3 +72,21 @@ def test_the_command_succeeds_where_all_are_met(
 ) -> None:
     code, (figure,) = run(0, tmp_path, monkeypatch)
     assert (code, figure["is_met"]) == (0, True)
+
+
+def test_what_was_missed_is_named_with_its_check() -> None:
+    results = {
+        "burst": [Figure("seconds", 7, most=5).describe(), Figure("answers", 64).describe()],
+        "slow": [Figure("requests", 3, least=5).describe()],
+    }
+    assert find_missed(results) == ["burst, seconds", "slow, requests"]
+
+
+@pytest.mark.parametrize(("missed", "code"), [([], 0), (["slow, requests"], 1)])
+def test_a_run_ends_with_what_was_missed(
+    capsys: pytest.CaptureFixture[str], missed: list[str], code: int
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        finish(missed)
+    assert caught.value.code == code
+    assert capsys.readouterr().out == "".join(f"missed: {line}\n" for line in missed)

@@ -1,11 +1,15 @@
 """What tests of held requests share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from service.http import prompting
+from tests.service.http.live_server import LiveServer, serve
 from tests.service.http.prompter import Prompter
+from tests.service.http.reader import Reader
+
+LONG_S = 600.0
 
 
 @pytest.fixture
@@ -18,3 +22,20 @@ def patience_s(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 def prompter() -> Prompter:
     """Answers at once what it is asked."""
     return Prompter()
+
+
+@pytest.fixture
+def reader() -> Reader:
+    """Answers the others."""
+    return Reader()
+
+
+@pytest.fixture
+def unhurried(
+    reader: Reader, prompter: Prompter, patience_s: Callable[[float], None]
+) -> Iterator[LiveServer]:
+    """A server that never loses its patience."""
+    patience_s(LONG_S)
+    with serve(reader, answerer=prompter) as server:
+        yield server
+    assert not prompter.is_waiting

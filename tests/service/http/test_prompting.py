@@ -26,20 +26,9 @@ from tests.service.http.test_connection import NOT_HTTP, read_refusal
 LONG_S, SHORT_S = 600.0, 0.01
 
 
-@pytest.fixture(name="reader")
-def make_reader() -> Reader:
-    return Reader()
-
-
 @pytest.fixture(name="server")
-def start_server(
-    reader: Reader, prompter: Prompter, patience_s: Callable[[float], None]
-) -> Iterator[LiveServer]:
-    """A server that never loses its patience."""
-    patience_s(LONG_S)
-    with serve(reader, answerer=prompter) as server:
-        yield server
-    assert not prompter.is_waiting
+def use_server(unhurried: LiveServer) -> LiveServer:
+    return unhurried
 
 
 @pytest.fixture(name="shared", scope="module")

@@ -1,6 +1,8 @@
 """A request is answered at once only while it has the server for itself."""
 
+import socket
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,20 +21,20 @@ from tests.service.http.shop import Shop
 LONG_S, SHORT_S = 600.0, 0.01
 
 
-@pytest.fixture(name="reader")
-def make_reader() -> Reader:
-    return Reader()
-
-
 @pytest.fixture(name="server")
-def start_server(
-    reader: Reader, prompter: Prompter, patience_s: Callable[[float], None]
-) -> Iterator[LiveServer]:
-    """A server that never loses its patience."""
-    patience_s(LONG_S)
-    with serve(reader, answerer=prompter) as server:
-        yield server
-    assert not prompter.is_waiting
+def use_server(unhurried: LiveServer) -> LiveServer:
+    return unhurried
+
+
+@contextmanager
+def serve_two(shop: Shop, prompter: Prompter) -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Two connections to a shop."""
+    with (
+        serve(shop, answerer=prompter) as server,
+        server.connect() as first,
+        server.connect() as second,
+    ):
+        yield first, second
 
 
 def test_one_waits_at_a_time(server: LiveServer, prompter: Prompter, reader: Reader) -> None:
@@ -52,12 +54,7 @@ def test_a_request_beside_another_is_begun_at_once(
     prompter: Prompter, patience_s: Callable[[float], None]
 ) -> None:
     patience_s(LONG_S)
-    shop = Shop()
-    with (
-        serve(shop, answerer=prompter) as server,
-        server.connect() as first,
-        server.connect() as second,
-    ):
+    with serve_two(shop := Shop(), prompter) as (first, second):
         first.sendall(ask("/work", b"1"))
         wait_until(lambda: shop.begun == 1)
         second.sendall(HEAD + BODY)
@@ -71,12 +68,7 @@ def test_a_request_that_is_no_longer_alone_when_it_is_whole_is_told_so(
     prompter: Prompter, patience_s: Callable[[float], None]
 ) -> None:
     patience_s(LONG_S)
-    shop = Shop()
-    with (
-        serve(shop, answerer=prompter) as server,
-        server.connect() as first,
-        server.connect() as second,
-    ):
+    with serve_two(shop := Shop(), prompter) as (first, second):
         hold(first, prompter)
         second.sendall(ask("/work", b"1"))
         wait_until(lambda: shop.begun == 1)
