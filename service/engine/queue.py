@@ -87,6 +87,11 @@ class Queue:
         lane.running -= 1
         self._note_head(lane)
 
+    def has_room(self) -> bool:
+        """Whether one more job may wait, were it of no size."""
+        is_full = self.count and self.size_bytes > self._max_bytes
+        return self.count < self._max_requests and not is_full
+
     def check_room(self, size_bytes: int) -> None:
         """Refuse one more job where there is no room for it.
 

@@ -95,18 +95,12 @@ class Scheduler:
             UnavailableError: if the queue is full, the scheduler is closing, or the item has
                 waited longer than `schedule` allows.
         """
-        is_alone = is_alone and self._is_idle()
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Timed[Result]] = loop.create_future()
-        job = Job(lane, item, schedule, next(self._numbers), future, loop, is_alone=is_alone)
-        if lane.max_delay_us:
-            job.key = lane.join_key(item)
-        self._put(job)
+        job, future = self.enqueue(lane, item, schedule, is_alone=is_alone)
         timer = self._set_timer(job) if schedule.timeout_us else None
         try:
             timed = await future
         except asyncio.CancelledError:
-            self._withdraw(job)
+            self.withdraw(job)
             raise
         else:
             self.succeeded += 1
@@ -116,6 +110,37 @@ class Scheduler:
                 timer.cancel()
             # An error's traceback keeps this frame, and the future the error: a circle.
             del job, future
+
+    def enqueue(
+        self,
+        lane: Lane[Item, Result],
+        item: Item,
+        schedule: Schedule,
+        *,
+        is_alone: bool = False,
+    ) -> tuple[Job[Item, Result], "asyncio.Future[Timed[Result]]"]:
+        """Queue an item; the arguments are those of `submit`.
+
+        Returns:
+            the job, to `withdraw` it, and what will be its outcome; `schedule.timeout_us` is the
+            caller's to enforce.
+
+        Raises:
+            UnavailableError: if the queue is full or the scheduler is closing.
+        """
+        is_alone = is_alone and self._is_idle()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Timed[Result]] = loop.create_future()
+        job = Job(lane, item, schedule, next(self._numbers), future, loop, is_alone=is_alone)
+        if lane.max_delay_us:
+            job.key = lane.join_key(item)
+        self._put(job)
+        return job, future
+
+    def has_room(self) -> bool:
+        """Whether one more request would find a thread or room in the queue now."""
+        with self._lock:
+            return bool(self._idle) or self._queue.has_room()
 
     def check_room(self) -> None:
         """Refuse a request whose tensors are still to come, where the queue is full now.
@@ -168,7 +193,8 @@ class Scheduler:
             self._queue.ripen(job)
             self._hand_out()
 
-    def _withdraw(self, job: AnyJob) -> bool:
+    def withdraw(self, job: AnyJob) -> bool:
+        """Take a job out of the queue, if it waits still; says whether it did."""
         with self._lock:
             was_waiting = self._queue.discard(job)
             self._hand_out()
@@ -195,7 +221,7 @@ class Scheduler:
         return job.loop.call_later(timeout_ms / 1000, self._refuse_late, job)
 
     def _refuse_late(self, job: AnyJob) -> None:
-        if self._withdraw(job) and not job.future.done():
+        if self.withdraw(job) and not job.future.done():
             job.future.set_exception(job.explain_lateness(time.perf_counter_ns()))
 
 

@@ -137,6 +137,12 @@ class QueueMachine(RuleBasedStateMachine):
         return self.running.count(lane) == lane.max_running
 
     @invariant()
+    def there_is_room_for_a_job_of_no_size_or_there_is_none(self) -> None:
+        held = sum(job.item.size_bytes for job in self.waiting)
+        is_full = len(self.waiting) >= MAX_REQUESTS or (bool(self.waiting) and held > MAX_BYTES)
+        assert self.queue.has_room() is not is_full
+
+    @invariant()
     def counts_are_those_of_the_list(self) -> None:
         assert self.queue.count == len(self.waiting)
         assert self.queue.size_bytes == sum(job.item.size_bytes for job in self.waiting)

@@ -70,6 +70,41 @@ async def test_as_many_jobs_run_at_the_same_time_as_there_are_threads(
     assert sorted(await asyncio.gather(*jobs)) == [0, 1, 2]
 
 
+async def test_a_job_may_be_queued_now_and_waited_for_later(make_scheduler: MakeScheduler) -> None:
+    scheduler = make_scheduler()
+    _, outcome = scheduler.enqueue(make_lane(), Piece(lambda: "result"), ANY_TIME)
+    assert not outcome.done()
+    assert (await outcome).result == "result"
+
+
+async def test_a_job_that_waits_may_be_withdrawn_and_one_that_runs_may_not(
+    make_scheduler: MakeScheduler, gate: Gate
+) -> None:
+    scheduler, ran = make_scheduler(), list[int]()
+    held = await hold(scheduler, gate)
+    job, outcome = scheduler.enqueue(make_lane(), Piece(partial(ran.append, 1)), ANY_TIME)
+    assert scheduler.withdraw(job)
+    assert not scheduler.withdraw(job)
+    gate.opened.set()
+    await held
+    await submit(scheduler, lambda: None)
+    assert (ran, outcome.done()) == ([], False)
+
+
+async def test_there_is_room_while_a_thread_idles_or_the_queue_has_some(
+    make_scheduler: MakeScheduler, gate: Gate
+) -> None:
+    scheduler = make_scheduler(max_requests=1)
+    assert scheduler.has_room()
+    held = await hold(scheduler, gate)
+    assert scheduler.has_room()
+    waiting = await queue(scheduler, lambda: None)
+    assert not scheduler.has_room()
+    gate.opened.set()
+    await asyncio.gather(held, waiting)
+    assert scheduler.has_room()
+
+
 async def test_a_full_queue_refuses_and_takes_more_when_it_is_not(
     make_scheduler: MakeScheduler, gate: Gate
 ) -> None:
