@@ -26,6 +26,7 @@ from service.engine.masks import (
     find_unseen,
     find_unseen_apart,
     find_visible,
+    tell_bits,
 )
 from service.engine.session import Provider
 from service.engine.signature import Prepared
@@ -79,7 +80,7 @@ def find_key_lengths(prepared: Prepared) -> NDArray[np.int64] | None:
     parts = [hiding.key_mask, None if hiding.mask is None else hiding.mask[:, 0, 0]]
     real = np.ones((prepared.rows, key_length), bool)
     for part in parts:
-        real = real if part is None else real & part
+        real = real if part is None else real & tell_bits(part)
     lengths = real.sum(axis=1, dtype=np.int64)
     is_prefix = (real == (np.arange(key_length) < lengths[:, None])).all()
     return lengths if is_prefix and lengths.all() else None

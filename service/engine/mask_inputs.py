@@ -56,14 +56,15 @@ def check_key_mask(array: NDArray[Any] | None, sizes: Sizes) -> NDArray[np.bool_
 def to_bool(name: str, array: NDArray[Any]) -> NDArray[np.bool_]:
     """True and false from BOOL bytes (any but 0 is true) or from integers 0 and 1.
 
+    BOOL bytes are returned as they are, with whatever stands for true in them: `masks.tell_bits`
+    makes them ones where they are looked at, which is not in the event loop.
+
     Raises:
         InvalidRequestError: if the datatype is another, or an integer is neither 0 nor 1,
             with its position.
     """
     if array.dtype == np.bool_:
-        # A byte of 2 in a bool array is undefined in numpy's arithmetic; without any, no copy.
-        content = array.view(np.uint8)
-        return content.astype(np.bool_) if content.max(initial=0) > 1 else array
+        return array
     if array.dtype.kind == "f":
         raise InvalidRequestError(
             f"input '{name}' has datatype {name_datatype(array)}, expected BOOL, or integers 0 "

@@ -19,8 +19,8 @@ class Hiding:
     """What hides keys from queries in one request.
 
     Attributes:
-        mask: bool ``[B or 1, H or 1, L or 1, S]``, true = visible.
-        key_mask: bool ``[B, S]``, true = a real key.
+        mask: bool ``[B or 1, H or 1, L or 1, S]``, true = visible; any byte but 0 may stand for it.
+        key_mask: bool ``[B, S]``, true = a real key; the same.
         bias: float32 ``[B or 1, H or 1, L or 1, S]``, added to the scaled scores.
         causal: alignment of the causal mask, if any.
     """
@@ -118,9 +118,9 @@ def find_visible(
     """
     parts = []
     if hiding.mask is not None:
-        parts.append(cut(hiding.mask, part))
+        parts.append(tell_bits(cut(hiding.mask, part)))
     if hiding.key_mask is not None:
-        parts.append(hiding.key_mask[part.items, None, None, :])
+        parts.append(tell_bits(hiding.key_mask[part.items, None, None, :]))
     if hiding.causal:
         rows = range(query_length)[part.rows]
         shift = key_length - query_length if hiding.causal == "bottom_right" else 0
@@ -135,6 +135,12 @@ def find_visible(
     for other in parts[1:]:
         visible = visible & other
     return visible
+
+
+def tell_bits(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """A mask with ones for true: in numpy's arithmetic a byte of 2 in a bool array is undefined."""
+    bits: NDArray[np.bool_] = mask.view(np.uint8) != 0
+    return bits
 
 
 def cut(array: NDArray[Number], part: Slice) -> NDArray[Number]:

@@ -77,6 +77,13 @@ def test_a_prefix_of_real_keys_becomes_key_lengths() -> None:
     assert choose_graph("cpu", prepared, lengths) is FUSED_BIAS
 
 
+def test_any_byte_but_nought_is_a_real_key() -> None:
+    odd = np.where(PREFIXES, np.uint8(2), np.uint8(0)).view(bool)
+    lengths = find_key_lengths(prepare(Hiding(key_mask=odd)))
+    assert lengths is not None
+    assert lengths.tolist() == [7, 1, 4, 6]
+
+
 LONGER = np.arange(S) < np.array([7, 5, 6, 5])[:, None]
 CAUSAL: list[tuple[str, Causal, int, NDArray[np.bool_] | None, GraphSpec]] = [
     ("aligned at the first key", "top_left", L, None, FUSED_CAUSAL),

@@ -142,6 +142,21 @@ def test_every_bit_of_a_bias_is_kept_where_a_key_is_visible(visible: Any, bits: 
     assert hide(visible).tobytes() == plain.tobytes()
 
 
+ODD = arrays.arrays(np.uint8, (1, H, L, S), elements=st.sampled_from([0, 1, 2, 128, 255]))
+
+
+@given(ODD, st.booleans())
+def test_any_byte_but_nought_is_true(odd: Any, has_keys: bool) -> None:
+    keys = np.resize(odd, (B, S)) if has_keys else None
+    hiding = Hiding(odd.view(bool), None if keys is None else keys.view(bool))
+    plain = Hiding(odd != 0, None if keys is None else keys != 0)
+    assert build_bias(hiding, L, S).tobytes() == build_bias(plain, L, S).tobytes()
+    found, wanted = (find_visible_at_once(each, L, S) for each in (hiding, plain))
+    assert found is not None
+    assert wanted is not None
+    assert found.tobytes() == wanted.tobytes()
+
+
 @given(HIDINGS)
 def test_the_last_two_axes_are_always_full(hiding: Hiding) -> None:
     bias = build_bias(hiding, L, S)
