@@ -7,6 +7,7 @@ import sys
 from service import hash_key
 from service.engine.memory import use_one_arena
 from service.errors import StartError
+from service.garbage import collect_seldom
 from service.http.descriptors import allow_connections
 from service.http.exposure import check_exposure
 from service.http.listening import listen_everywhere
@@ -47,6 +48,7 @@ def serve(settings: Settings) -> None:
         StartError: if the address is taken or the models cannot be loaded.
     """
     use_one_arena()
+    collect_seldom()
     configure_logging(settings.log_level, settings.log_format)
     has_keys = settings.api_keys_file is not None
     check_exposure(settings.host, has_keys=has_keys, allow_anonymous=settings.allow_anonymous)

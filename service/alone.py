@@ -6,6 +6,7 @@ import socket
 from service.app import create_app
 from service.banner import render_banner
 from service.errors import StartError
+from service.garbage import keep_what_is_there
 from service.serving import make_server
 from service.settings import Settings
 from service.state import State
@@ -29,6 +30,7 @@ def serve(settings: Settings, listeners: list[socket.socket]) -> None:
         host, port = addresses[0][:2]
         banner = render_banner(state, host, port, metrics_port)
         print(banner, flush=True)  # noqa: T201 - the banner
+        keep_what_is_there()
 
     def on_failure(reason: str) -> None:
         failures.append(reason)

@@ -15,6 +15,7 @@ from service.app import create_app
 from service.banner import render_banner
 from service.engine.memory import use_one_arena
 from service.errors import StartError
+from service.garbage import collect_seldom, keep_what_is_there
 from service.logs import configure_logging
 from service.serving import make_server
 from service.settings import Settings
@@ -50,6 +51,7 @@ def serve(
         make: its server.
     """
     use_one_arena()
+    collect_seldom()
     configure_logging(settings.log_level, settings.log_format)
     try:
         duty = Duty(settings, listeners, connection, make)
@@ -103,6 +105,7 @@ class Duty:
         self.server.accept()
         banner = render_banner(state, self._host, self._port, self._metrics_port)
         self.link.send(Loaded(banner))
+        keep_what_is_there()
 
     def _give_up(self, reason: str) -> None:
         self.failure = reason
