@@ -29,7 +29,12 @@ async def limit_time(timeout_ms: int) -> AsyncIterator[None]:
     except TimeoutError:
         if not timer.expired():
             raise
-        raise UnavailableError(
-            f"the request took longer than {timeout_ms} ms ({SETTING}); send less at once, or try "
-            "again when the server is less busy"
-        ) from None
+        raise too_long(timeout_ms) from None
+
+
+def too_long(timeout_ms: int) -> UnavailableError:
+    """The error of a request that took longer than it may."""
+    return UnavailableError(
+        f"the request took longer than {timeout_ms} ms ({SETTING}); send less at once, or try "
+        "again when the server is less busy"
+    )

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 from service.http.bounds import ConnectionBounds
 from service.http.company import Company
 from service.http.connection import Connection
+from service.http.familiar import Heads
 from service.http.metrics_port import MetricsPort
 from service.http.prompting import Answerer
 from service.http.server import Server
@@ -43,6 +44,7 @@ def make_server(
         on_cut=traffic.count_cut,
         answerer=answerer,
         company=Company(),
+        heads=Heads(),
     )
     config = uvicorn.Config(
         served,

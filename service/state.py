@@ -35,8 +35,8 @@ Phase = Literal["starting", "ready", "failed", "draining", "stopping"]
 # are only pointed at, but for masks, of which 1 MiB takes 1 ms at most.
 OFFLOAD_TEXT_BYTES: Final = 65536
 OFFLOAD_BINARY_BYTES: Final = 2**23
-# 2 ms of parsing: nobody waits but a probe of the server's health.
-ALONE_TEXT_BYTES: Final = 2**20
+# 4 ms of parsing: nobody waits but a probe of the server's health.
+ALONE_TEXT_BYTES: Final = 2**21 + 2**19
 
 
 class State:

@@ -6,20 +6,21 @@ from http import HTTPStatus
 from typing import Any, Literal, cast
 
 import httptools
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from service.http.bounds import ConnectionBounds
 from service.http.company import Company
 from service.http.continuation import close_unless_continued
-from service.http.departure import STATE, Presence, Stage, get_presence
+from service.http.departure import Stage, get_presence
+from service.http.familiar import Heads
 from service.http.flow import Flow
 from service.http.heads import Fault, find_fault
 from service.http.lingering import LingeringTransport
 from service.http.portions import PORTION_BYTES, Portions
-from service.http.prompting import Answerer, Prompting
+from service.http.prompting import Answerer
+from service.http.recognizing import Recognizing
 from service.http.refusals import HEAD_TOO_LARGE, MAX_HEAD_BYTES, NOT_HTTP, render_refusal
 from service.http.surplus import MAX_SURPLUS, Surplus, render_surplus
 from service.http.upgrade import make_parser, render_head
@@ -27,7 +28,7 @@ from service.http.upgrade import make_parser, render_head
 Cut = Literal["max_connections", "header_timeout_s", "answer_timeout_s"]
 
 
-class Connection(Prompting):
+class Connection(Recognizing):
     """Bounds what a client may send, and notes since when it keeps the server waiting.
 
     Args:
@@ -40,9 +41,9 @@ class Connection(Prompting):
         on_cut: called with the name of a bound when the connection is ended because of it.
         answerer: may answer a request as soon as it is whole.
         company: of all connections.
+        heads: that came before, of all connections.
 
     Attributes:
-        head_since_s: when a request began, or the connection, while its headers are not whole.
         blocked_since_s: when the client began to take less than is written.
         closing_since_s: when the connection was first seen to be closing; for the sweeper.
     """
@@ -59,17 +60,17 @@ class Connection(Prompting):
         on_cut: Callable[[Cut], None] = lambda _: None,
         answerer: Answerer | None = None,
         company: Company | None = None,
+        heads: Heads | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.head_since_s: float | None = None
         self.blocked_since_s: float | None = None
         self.closing_since_s: float | None = None
         self._bounds = bounds or ConnectionBounds()
         self._on_departure = on_departure
         self._on_cut = on_cut
         self.answerer = answerer
-        self._company = company or Company()
-        self._running: RequestResponseCycle | None = None
+        self.company = company or Company()
+        self.heads = Heads() if heads is None else heads
         self._is_stopping = False
         self._is_upgrade_wanted = False
         # httptools collects heads, trailers and a chunk's extensions of any size: 650 MiB once.
@@ -102,6 +103,8 @@ class Connection(Prompting):
                 return
         self._unset_keepalive_if_required()
         self.has_answered = False
+        if self.recognize(data):
+            return
         if len(data) <= PORTION_BYTES:
             self._parse(data)
         else:
@@ -132,9 +135,8 @@ class Connection(Prompting):
         super().on_message_begin()
         # Armed again by the end of a refused request that came with this one.
         self._unset_keepalive_if_required()
-        self.head_since_s = now_s = self.loop.time()
-        self._company.note(self, now_s)
-        self.scope["state"][STATE] = Presence(self.tasks, has_company=self._company.is_there(now_s))
+        self.head_since_s = self.loop.time()
+        self.note_request(cast(Scope, self.scope))
         self.line.is_client_sending = True
 
     def on_headers_complete(self) -> None:
@@ -186,6 +188,7 @@ class Connection(Prompting):
 
     def on_response_complete(self) -> None:
         """A request has its answer, perhaps before its end."""
+        self.release_unread()
         if self.pipeline:
             self._running = self.pipeline[-1][0]
         super().on_response_complete()
@@ -212,10 +215,6 @@ class Connection(Prompting):
             self.cycle.keep_alive = False
 
     # Called by the sweeper.
-
-    def is_busy(self) -> bool:
-        """Whether a request has no answer yet."""
-        return self.cycle is not None and not self.cycle.response_complete
 
     def become_idle(self) -> None:
         """Wait for the next request, as after any answer."""

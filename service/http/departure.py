@@ -40,7 +40,7 @@ class Presence:
     # Of the class: every request makes one, and few change any.
     stage: Stage = "work"
     has_left = False
-    _task: asyncio.Task[Any] | None = None
+    _task: asyncio.Future[Any] | None = None
 
     def __init__(self, tasks: Collection[object] = MANY, *, has_company: bool = False) -> None:
         self._tasks = tasks
@@ -55,6 +55,10 @@ class Presence:
         if not self.has_left and self._task is not None:
             self._task.cancel()
         self.has_left = True
+
+    def attend(self, work: "asyncio.Future[Any] | None") -> None:
+        """From here on a departure cancels `work`, or nothing any more."""
+        self._task = work
 
     def __enter__(self) -> Self:
         """From here on a departure cancels the current task.
@@ -75,7 +79,7 @@ class Presence:
         Raises:
             ClientLeftError: if the client left meanwhile.
         """
-        task, self._task = self._task, None
+        task, self._task = asyncio.current_task(), None
         # The task may have been cancelled by the end of the server too: that goes first.
         if self.has_left and kind is asyncio.CancelledError and task and not task.uncancel():
             raise left() from None

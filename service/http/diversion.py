@@ -52,10 +52,16 @@ class Diversion(HttpToolsProtocol):
         """Let another protocol read from the socket."""
         self._set_protocol(protocol)
 
-    def end_body(self) -> None:
-        """Read again, behind a body that the parser has not seen."""
+    def end_body(self, *, is_parsed: bool = True) -> None:
+        """Read again, behind a body that the parser has not seen.
+
+        Args:
+            is_parsed: whether it has seen the head.
+        """
         self._set_protocol(self)
-        self.parser = make_parser(self) if self.parser.should_keep_alive() else make_deaf_parser()
+        if is_parsed:
+            is_open = self.parser.should_keep_alive()
+            self.parser = make_parser(self) if is_open else make_deaf_parser()
         self.on_message_complete()
 
     def skip_body(self, data: memoryview) -> None:
@@ -63,6 +69,15 @@ class Diversion(HttpToolsProtocol):
         self._is_skipping = True
         self.parser.feed_data(data)
         self._is_skipping = False
+        self._set_protocol(self)
+
+    def skip_unparsed_body(self) -> None:
+        """Read again, behind a part of a body whose head the parser has not seen either.
+
+        Nothing tells where the body ends, so that its request is the last one.
+        """
+        self.cycle.keep_alive = False
+        self.parser = make_deaf_parser()
         self._set_protocol(self)
 
     def _set_protocol(self, protocol: asyncio.BaseProtocol) -> None:

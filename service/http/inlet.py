@@ -5,8 +5,8 @@ application, and for the application. A body whose length is known needs one cop
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -27,24 +27,92 @@ class Inlet(asyncio.BufferedProtocol):
         connection: that the body comes over.
         cycle: of the request; holds what came before the body was asked for.
         size_bytes: of the body.
+        is_parsed: whether the parser has seen the head, and expects the body.
 
     Attributes:
         size_bytes: of the body, as its client announced it.
         received_bytes: how many have come since it was asked for, those before among them.
+        account: on which the body is held while nobody has asked for it.
     """
 
     def __init__(
-        self, connection: "Diversion", cycle: RequestResponseCycle, size_bytes: int
+        self,
+        connection: "Diversion",
+        cycle: RequestResponseCycle,
+        size_bytes: int,
+        *,
+        is_parsed: bool = True,
     ) -> None:
         self._connection = connection
         self._cycle = cycle
+        self._is_parsed = is_parsed
         self.size_bytes = size_bytes
         self.received_bytes = 0
+        self.account: Account | None = None
+        self._buffer: memoryview | None = None
         self._parsed_bytes = 0
         self._owed_bytes = 0
         self._waited_s = 0.0
         self._woken: asyncio.Future[None] | None = None
+        self._on_shortage: Callable[[], None] | None = None
         self._is_open = False
+
+    def begin(
+        self,
+        arrived: memoryview,
+        account: Account,
+        buffers: BufferPool,
+        on_shortage: Callable[[], None],
+    ) -> None:
+        """Read the body although nobody has asked for it, for whoever will.
+
+        Args:
+            arrived: what has come of it.
+            account: on which the body is held meanwhile.
+            buffers: lend memory for the body.
+            on_shortage: called when there is no room for what came.
+        """
+        self.account, self._on_shortage = account, on_shortage
+        self._receive(arrived, account, buffers)
+        self._open()
+        if self._owed_bytes:
+            on_shortage()
+
+    def take_whole(self, body: memoryview) -> None:
+        """Take a body that has come with its head, as it is."""
+        self._buffer = body
+        self.received_bytes = len(body)
+
+    def hold(self, account: Account) -> None:
+        """Hold the body on an account, until `release`."""
+        self.account = account
+
+    def seal(self) -> None:
+        """Say that the request will give back by itself what its body takes."""
+        if self.account is not None:
+            self.account.seal()
+
+    def release(self) -> None:
+        """Hold the body no longer."""
+        self._buffer = self._on_shortage = None
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Let the account go on which the body is held."""
+        if self.account is not None:
+            self.account.close()
+            self.account = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether what comes, or has come, is read past the parser."""
+        return self._buffer is not None
+
+    @property
+    def body(self) -> memoryview | None:
+        """The body, if it came past the parser, is whole, and there was room for all of it."""
+        is_here = self.received_bytes == self.size_bytes and not self._owed_bytes
+        return self._buffer if is_here else None
 
     async def read(
         self, account: Account, timeout_s: float | None, buffers: BufferPool
@@ -60,26 +128,51 @@ class Inlet(asyncio.BufferedProtocol):
             UnavailableError: if the account gets no room in time.
             RequestTimeoutError: if the body does not come within `timeout_s`.
         """
-        arrived, self._cycle.body = self._cycle.body, bytearray()
-        self.received_bytes = self._parsed_bytes = len(arrived)
-        if not account.try_grow(len(arrived)):
-            self._owed_bytes = len(arrived)
-        if not self._cycle.more_body:
-            await account.grow(self._owed_bytes)
-            account.seal()
-            return memoryview(arrived)
-        self._account = account
-        self._buffer = buffers.take(self.size_bytes)
-        self._buffer[: len(arrived)] = arrived
-        self._open()
+        if self._buffer is not None:
+            self._take_over(account)
+        elif self._cycle.more_body:
+            arrived, self._cycle.body = self._cycle.body, bytearray()
+            self._parsed_bytes = len(arrived)
+            self._receive(arrived, account, buffers)
+            self._open()
+        else:
+            return await self._read_arrived(account)
         try:
             await self._fill(timeout_s)
             account.seal()
-            return self._buffer
+            return self._view
         finally:
             self._close()
             # The connection keeps its last request, and that this inlet: nobody counts its bytes.
-            del self._buffer
+            self._buffer = None
+
+    async def _read_arrived(self, account: Account) -> memoryview:
+        """A body that was whole before it was asked for."""
+        arrived, self._cycle.body = self._cycle.body, bytearray()
+        self.received_bytes = len(arrived)
+        await account.grow(len(arrived))
+        account.seal()
+        return memoryview(arrived)
+
+    def _receive(
+        self, arrived: bytearray | memoryview, account: Account, buffers: BufferPool
+    ) -> None:
+        """Take memory for the body, with what has come of it."""
+        self._account = account
+        self._buffer = buffers.take(self.size_bytes)
+        self._buffer[: len(arrived)] = arrived
+        self.received_bytes = len(arrived)
+        if not account.try_grow(len(arrived)):
+            self._owed_bytes = len(arrived)
+
+    def _take_over(self, account: Account) -> None:
+        """Hold what was begun on the account of the one that asks for it."""
+        self._on_shortage = None
+        self.give_back()
+        self._account = account
+        self._owed_bytes = 0 if account.try_grow(self.received_bytes) else self.received_bytes
+        if self._is_open and not self._owed_bytes:
+            self._connection.flow.resume_reading()  # there was no room on the account before
 
     async def _fill(self, timeout_s: float | None) -> None:
         flow = self._connection.flow
@@ -120,27 +213,36 @@ class Inlet(asyncio.BufferedProtocol):
             return
         self._is_open = False
         if self.received_bytes == self.size_bytes:
-            self._connection.end_body()
+            self._connection.end_body(is_parsed=self._is_parsed)
+        elif self._is_parsed:
+            self._connection.skip_body(self._view[self._parsed_bytes : self.received_bytes])
         else:
-            self._connection.skip_body(self._buffer[self._parsed_bytes : self.received_bytes])
+            self._connection.skip_unparsed_body()
+
+    @property
+    def _view(self) -> memoryview:
+        return cast(memoryview, self._buffer)
 
     # Called by the transport.
 
     def get_buffer(self, _: int) -> memoryview:
         """Where the next bytes go; never beyond the body."""
-        return self._buffer[self.received_bytes :]
+        return self._view[self.received_bytes :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come."""
         self.received_bytes += nbytes
         has_room = self._account.try_grow(nbytes)
+        if not has_room:
+            self._owed_bytes += nbytes
         if self.received_bytes == self.size_bytes:
             self._close()
         elif has_room:
             return
         if not has_room:
-            self._owed_bytes += nbytes
             self._connection.flow.pause_reading()
+            if self._on_shortage is not None:
+                self._on_shortage()
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 

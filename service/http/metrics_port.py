@@ -4,8 +4,9 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.http.budget import Account
 from service.http.outlet import Outlet
-from service.http.prompting import Answerer
+from service.http.prompting import Answerer, Outcome
 from service.http.replies import render_error
 from service.http.request_id import RequestId
 
@@ -23,7 +24,8 @@ class MetricsPort:
         answerer: of requests to the other port.
 
     Attributes:
-        is_waiting: whether one of those waits for its body.
+        waiting: how many of those wait for their bodies.
+        buffers: memory for their bodies.
     """
 
     def __init__(self, app: ASGIApp, port: int, answerer: Answerer) -> None:
@@ -31,19 +33,24 @@ class MetricsPort:
         self._port = port
         self._answerer = answerer
         self._refuse = RequestId(refuse)
-        self.is_waiting = False
+        self.waiting = 0
+        self.buffers = answerer.buffers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         is_refused = scope["type"] == "http" and self._is_here(scope) and scope["path"] != PATH
         await (self._refuse if is_refused else self._app)(scope, receive, send)
 
-    def is_for(self, scope: Scope) -> bool:
+    def is_for(self, scope: Scope, size_bytes: int) -> bool:
         """Whether a request may be answered at once, by its head; none to the metrics is."""
-        return not self._is_here(scope) and self._answerer.is_for(scope)
+        return not self._is_here(scope) and self._answerer.is_for(scope, size_bytes)
 
-    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> bool:
-        """Answer a request whose body is whole; says whether it did."""
+    def open_account(self) -> Account:
+        """An account for a body."""
+        return self._answerer.open_account()
+
+    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> Outcome:
+        """Answer a request whose body is whole, or begin to."""
         return self._answerer.answer(scope, body, outlet, is_alone=is_alone)
 
     def _is_here(self, scope: Scope) -> bool:

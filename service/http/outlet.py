@@ -38,6 +38,10 @@ class Outlet:
         """Whether the client has taken nearly all that was written to it before."""
         return not self._cycle.flow.write_paused
 
+    def close_after(self) -> None:
+        """Let the answer be the last one of its connection."""
+        self._cycle.keep_alive = False
+
     def answer(self, status: int, headers: Headers, body: Parts) -> None:
         """Write an answer that is small enough for the transport to keep.
 
@@ -53,9 +57,22 @@ class Outlet:
 
     async def answer_large(self, status: int, headers: Headers, body: Parts) -> None:
         """Write an answer, and wait until the transport has room again."""
+        if not self.begin(status, headers, body):
+            await self.end()
+
+    def begin(self, status: int, headers: Headers, body: Parts) -> bool:
+        """Write an answer; says whether that was all, or its `end` has to be waited for."""
+        if self._cycle.disconnected:
+            return True
+        self._write(status, headers, body)
+        if not self.has_room():
+            return False
+        self._complete()
+        return True
+
+    async def end(self) -> None:
+        """Wait until the transport has room again."""
         cycle = self._cycle
-        if not cycle.disconnected:
-            self._write(status, headers, body)
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
         if not cycle.disconnected:

@@ -2,41 +2,52 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from starlette.types import Scope
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from service.http.budget import Account
+from service.http.buffer_pool import BufferPool
 from service.http.departure import get_presence
 from service.http.diversion import Diversion
 from service.http.inlet import get_inlet
 from service.http.outlet import Outlet
 
-# Nobody is waited for longer, and nothing larger: such a body is read as any other.
+# Nobody is waited for longer, and nothing larger: such a body is read as any other. Nor are more
+# waited for at once, so that what they hold, 4 MiB, needs no account.
 PATIENCE_S: Final = 0.05
 MAX_BYTES: Final = 2**18
+MAX_WAITING: Final = 16
+
+Outcome: TypeAlias = "bool | asyncio.Future[Any]"
+"""Whether a request was answered, or what its answer waits for: whoever cancels that ends it."""
 
 
 class Answerer(Protocol):
-    """Answers some requests in one call.
+    """Answers some requests without a task for each.
 
     Attributes:
-        is_waiting: whether a request waits for the rest of its body; there is one at most, so that
-            what it holds needs no account.
+        waiting: how many requests wait for the rest of their bodies, and hold it on no account.
+        buffers: memory for bodies.
     """
 
-    is_waiting: bool
+    waiting: int
+    buffers: BufferPool
 
-    def is_for(self, scope: Scope) -> bool:
-        """Whether a request may be answered so, by its head."""
+    def open_account(self) -> Account:
+        """An account for a body."""
 
-    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> bool:
-        """Answer a request whose body is whole; says whether it did."""
+    def is_for(self, scope: Scope, size_bytes: int) -> bool:
+        """Whether a request may be answered so, by its head and the size of its body."""
+
+    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> Outcome:
+        """Answer a request whose body is whole, or begin to."""
 
 
 class Prompting(Diversion):
-    """Begins a request that is alone when its body is whole, and only if nobody answers it then.
+    """Begins a request when its body is whole, and only if nobody answers it then.
 
     Attributes:
         answerer: who may; nobody unless given.
@@ -74,31 +85,49 @@ class Prompting(Diversion):
     def on_message_complete(self) -> None:
         """A request has ended."""
         super().on_message_complete()
-        held = self._held
-        if held is None:
-            return
-        if held.answer(Outlet(held.cycle, self.line), is_alone=not self.tasks):
-            self._held = None
-            self.has_answered = True
-            held.cycle.body = bytearray()
-        else:
+        if self._held is not None:
+            self._answer(self._held)
+
+    def _answer(self, held: "Held") -> None:
+        """Answer a request whose body is whole, or begin it."""
+        is_alone = not self.tasks and not get_presence(cast(Scope, held.cycle.scope)).has_company
+        outcome = held.answer(Outlet(held.cycle, self.line), is_alone=is_alone)
+        if not outcome:
             self._begin()
+            return
+        self._held = None
+        self.has_answered = True
+        # Nobody reads it again; what computes on it holds it.
+        held.cycle.body = bytearray()
+        if isinstance(outcome, asyncio.Future):
+            self._count(outcome)
+        elif inlet := get_inlet(cast(Scope, held.cycle.scope)):
+            inlet.release()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed, by whichever side."""
         self._begin()
         super().connection_lost(exc)
 
+    def _count(self, pending: "asyncio.Future[Any]") -> None:
+        """Count a request that waits for its answer among those that have tasks."""
+        tasks = cast("set[asyncio.Future[Any]]", self.tasks)
+        tasks.add(pending)
+        pending.add_done_callback(tasks.discard)
+
     def _may_wait(self, held: "Held") -> bool:
-        """Let a request wait for its body, if it is alone and may be answered at once then."""
+        """Let a request wait for its body, if it may be answered at once then."""
         scope, answerer = cast(Scope, held.cycle.scope), held.answerer
         inlet = get_inlet(scope)
-        fits = inlet is not None and inlet.size_bytes <= MAX_BYTES
-        is_alone = not self.tasks and not get_presence(scope).has_company
         # A client that takes no answers would let them pile up.
-        if not fits or not is_alone or self.has_answered or self.flow.write_paused:
+        if (
+            inlet is None
+            or inlet.size_bytes > MAX_BYTES
+            or self.has_answered
+            or self.flow.write_paused
+        ):
             return False
-        if answerer.is_waiting or not answerer.is_for(scope):
+        if answerer.waiting >= MAX_WAITING or not answerer.is_for(scope, inlet.size_bytes):
             return False
         held.wait(self.loop.call_later(PATIENCE_S, self._begin))
         return True
@@ -120,27 +149,39 @@ class Held:
         app: that begins it.
         answerer: may answer it.
         patience: ends the wait for its body.
+        is_counted: whether the answerer counts it, as its body is on no account.
     """
 
     cycle: RequestResponseCycle
     app: ASGI3Application
     answerer: Answerer
     patience: asyncio.TimerHandle | None = None
+    is_counted: bool = False
 
     def wait(self, patience: asyncio.TimerHandle) -> None:
-        """Wait for the body; one request at a time does."""
+        """Wait for a body that is on no account."""
         self.patience = patience
-        self.answerer.is_waiting = True
+        self.answerer.waiting += 1
+        self.is_counted = True
 
     def let_go(self) -> None:
         """Wait no longer."""
         if self.patience is not None:
             self.patience.cancel()
             self.patience = None
-            self.answerer.is_waiting = False
+        if self.is_counted:
+            self.is_counted = False
+            self.answerer.waiting -= 1
 
-    def answer(self, outlet: Outlet, *, is_alone: bool) -> bool:
-        """Answer it at once; says whether that was done."""
+    def answer(self, outlet: Outlet, *, is_alone: bool) -> Outcome:
+        """Answer it at once, or begin to."""
         self.let_go()
-        scope, body = cast(Scope, self.cycle.scope), memoryview(self.cycle.body)
+        scope = cast(Scope, self.cycle.scope)
+        inlet = get_inlet(scope)
+        if inlet is not None and inlet.is_begun:
+            body = inlet.body
+            if body is None:  # there is no room for it yet
+                return False
+        else:
+            body = memoryview(self.cycle.body)
         return self.answerer.answer(scope, body, outlet, is_alone=is_alone)

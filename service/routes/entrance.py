@@ -1,6 +1,7 @@
 """Which requests are inference requests as programs send them."""
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final
 
 from starlette.requests import Request
@@ -10,7 +11,6 @@ from starlette.types import Scope
 
 from service.http.fields import get_fields
 from service.http.gate import Gate
-from service.http.inlet import get_inlet
 from service.routes import attention, infer
 from service.state import State
 
@@ -18,6 +18,9 @@ Endpoint = Callable[[Request, State], Awaitable[Response]]
 # With the route, and the parts of the path that it names.
 Goal = tuple[Endpoint, Route, dict[str, str | None]]
 
+# Of those that are remembered; a longer one goes the long way.
+MAX_PATHS: Final = 128
+MAX_PATH_CHARACTERS: Final = 512
 MODELS: Final = "/v2/models/"
 INFER: Final = "/infer"
 # What the line of a request in the log names; nothing is matched with them.
@@ -47,22 +50,27 @@ class Entrance:
         self._gate = gate
 
     def find(self, scope: Scope) -> Endpoint | None:
-        """The endpoint of a request, if it is one of those; noted in its scope as routers do."""
-        if scope["type"] != "http" or scope["method"] != "POST" or get_inlet(scope) is None:
+        """The endpoint of a request with a body of known length, if it is one of those.
+
+        It is noted in its scope as routers do.
+        """
+        if scope["type"] != "http" or scope["method"] != "POST":
             return None
         path: str = scope["path"]
         if self._prefix and f"{path}/".startswith(f"{self._prefix}/"):
             path = path[len(self._prefix) :]
-        goal = find_goal(path)
+        goal = find_goal(path) if len(path) <= MAX_PATH_CHARACTERS else None
         if goal is None or get_fields(scope).has_any(UNCOMMON):
             return None
         if self._gate is not None and self._gate.check(scope, path) is not None:
             return None
         # Not before: the log names neither the route nor the model of a request that is refused.
-        endpoint, scope["route"], scope["path_params"] = goal
+        endpoint, scope["route"], parts = goal
+        scope["path_params"] = parts.copy()
         return endpoint
 
 
+@lru_cache(MAX_PATHS)
 def find_goal(path: str) -> Goal | None:
     """What a path leads to, if that is one of those endpoints."""
     if path == ATTENTION.path:

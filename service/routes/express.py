@@ -51,8 +51,8 @@ class Express:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
-        endpoint = self._entrance.find(scope)
-        if endpoint is None or (outlet := get_outlet(scope)) is None:
+        outlet = get_outlet(scope) if scope["type"] == "http" else None
+        if outlet is None or (endpoint := self._entrance.find(scope)) is None:
             await self._app(scope, receive, send)
             return
         started_s, exchange, state = time.perf_counter(), Exchange(), scope["state"]

@@ -1,73 +1,73 @@
-"""Small requests, answered in the very call that brings their last byte.
+"""Requests answered without a task for each.
 
 A task for a request, a coroutine for each of its steps and a turn of the event loop between them
-cost a tenth of a millisecond: a third of what 1x16 takes in all (measured). A request that
-would wait for nothing, as it is small and no other is there, needs none of them.
+cost a tenth of a millisecond: a third of what 1x16 takes in all (measured). A small request that
+is alone waits for nothing: it is answered in the very call that brings its last byte. Any other
+waits for a thread, and for nothing else.
 """
 
 import logging
-import time
 from typing import Final
 
-from starlette.responses import Response
 from starlette.types import Scope
 
-from service.answering import compute_here, finish, prepare_v2
+from service.answering import Work, compute_here, count_text_bytes, finish, prepare_v2
+from service.engine.machine import count_cores
 from service.errors import ServiceError
-from service.http.compression import VARY, choose_coding
+from service.http.budget import Account
+from service.http.compression import choose_coding
 from service.http.fields import get_fields
 from service.http.holdings import SMALL_BYTES
 from service.http.inlet import get_inlet
 from service.http.outlet import Outlet
-from service.http.replies import render_error
-from service.http.request_id import FIELD, choose_id
-from service.http.request_log import Exchange, write
-from service.http.security_headers import NO_SNIFFING
-from service.inference import Answer
-from service.protocol.v2_answer import encode_answer
+from service.http.prompting import Outcome
 from service.protocol.v2_layout import V2Request
-from service.request_facts import STATE as FACTS
-from service.request_facts import RequestFacts, note_answer
-from service.routes.answers import get_parts, respond
 from service.routes.entrance import Entrance
 from service.routes.infer import LENGTH_FIELD, MODEL, answer_route
+from service.routes.pending import Pending
+from service.routes.prompt_reply import PromptReply
 from service.state import State
 from service.terms import Terms, always
-from service.watch import Watch
 
 # Two copies of what the transport of a connection keeps without being counted.
 MAX_HELD_BYTES: Final = 2 * SMALL_BYTES
+# Of a text that nobody waits for but a probe of the server's health: 1 ms of writing.
+MAX_ALONE_TEXT_BYTES: Final = 2**20
 NOW: Final = Terms(try_hold=always, is_alone=always)
 
 log = logging.getLogger("limelight")
 
 
 class Prompt:
-    """Answers requests of the Open Inference Protocol at once, where nothing has to be waited for.
+    """Answers requests of the Open Inference Protocol, where only a thread has to be waited for.
 
     Args:
         state: of the application.
         entrance: finds them.
 
     Attributes:
-        is_waiting: whether one of them waits for its body.
+        waiting: how many of them wait for their bodies, and hold them on no account.
+        buffers: memory for bodies.
+        open_account: opens an account for a body.
     """
 
     def __init__(self, state: State, entrance: Entrance) -> None:
         self._state = state
         self._entrance = entrance
         self._max_bytes = state.settings.max_request_bytes
-        self._is_logged = state.settings.log_requests
-        self.is_waiting = False
+        # With one core a thread would only take turns with the event loop.
+        self._has_one_core = count_cores(state.settings.workers) == 1
+        self.waiting = 0
+        self.buffers = state.holdings.buffers
+        self.open_account = state.holdings.bodies.open
 
-    def is_for(self, scope: Scope) -> bool:
-        """Whether a request may be answered at once, by its head.
+    def is_for(self, scope: Scope, size_bytes: int) -> bool:
+        """Whether a request may be answered so, by its head.
 
         Its model is found now: that it goes, or the server stops, while the body comes, is no
         matter for a request that was taken.
         """
-        inlet = get_inlet(scope)
-        if inlet is None or inlet.size_bytes > self._max_bytes:
+        if size_bytes > self._max_bytes:
             return False
         try:
             if self._entrance.find(scope) is not answer_route:
@@ -78,10 +78,11 @@ class Prompt:
         except Exception:
             log.exception("a request was not held")
             return False
-        return True
+        # Else it is refused before its body has come.
+        return self._state.scheduler.has_room()
 
-    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> bool:
-        """Answer a request whose body is whole.
+    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> Outcome:
+        """Answer a request whose body is whole, or begin to.
 
         Args:
             scope: ASGI's, of a request that `is_for` this.
@@ -90,53 +91,84 @@ class Prompt:
             is_alone: whether no other request is there.
 
         Returns:
-            whether it is answered; one that is not, for whatever reason, has lost nothing.
+            whether it is answered, or what its answer waits for; one that is not answered, for
+            whatever reason, has lost nothing.
         """
-        started_s, state = time.perf_counter(), scope["state"]
+        reply = PromptReply(self._state, scope, outlet)
         try:
-            response = self._compute(scope, body) if is_alone else None
+            work = self._prepare(scope, body, is_alone=is_alone)
+            if work is None:
+                return False
+            is_small = work.held_bytes <= MAX_HELD_BYTES
+            may_be_here = is_small and (is_alone or self._has_one_core)
+            timed = compute_here(self._state, work, NOW) if may_be_here else None
+            if timed is None:
+                return self._queue(reply, work, is_alone=is_alone)
         except ServiceError:
             return False  # which is said, and counted, where all errors are
         except Exception:
             log.exception("a request was not answered at once")
             return False
-        if response is None:
-            return False
-        del state[MODEL]  # see `answer_route`
-        exchange = Exchange(request_bytes=len(body), is_whole=True)
-        parts = get_parts(response)
-        exchange.note_response(response.status_code, parts)
-        state["request_id"] = request_id = choose_id(get_fields(scope))
-        added = (NO_SNIFFING, (FIELD, request_id.encode()))
-        outlet.answer(response.status_code, (*response.raw_headers, *added), parts)
-        if self._is_logged:
-            write(scope, exchange, scope["path"], (time.perf_counter() - started_s) * 1000)
+        reply.send(lambda: finish(self._state, work.model, timed, reply.started_ns), work.asked)
         return True
 
-    def _compute(self, scope: Scope, body: memoryview) -> Response | None:
-        """The response; nothing where it has to be waited for.
+    def _prepare(self, scope: Scope, body: memoryview, *, is_alone: bool) -> Work[V2Request] | None:
+        """Read and check a request; nothing where that, or its answer, takes too long here.
 
         Raises:
             ServiceError: if the request is at fault.
         """
-        started_ns, state, fields = time.perf_counter_ns(), self._state, get_fields(scope)
+        state, fields = self._state, get_fields(scope)
         lengths = fields.list(LENGTH_FIELD)
         if choose_coding(fields.list(b"accept-encoding")) is not None:
             return None
-        work = prepare_v2(state, scope["state"][MODEL], body, lengths)
-        if work.held_bytes > MAX_HELD_BYTES or (timed := compute_here(state, work, NOW)) is None:
+        text_bytes = count_text_bytes(len(body), lengths)
+        if not state.is_quick(len(body), text_bytes, is_alone=is_alone):
             return None
-        answer = finish(state, work.model, timed, started_ns)
-        return self._encode(scope, work.asked, answer)
+        work = prepare_v2(state, scope["state"][MODEL], body, lengths)
+        most_bytes = MAX_ALONE_TEXT_BYTES if is_alone else MAX_HELD_BYTES
+        is_large_text = work.asked.is_text and work.held_bytes > most_bytes
+        return None if is_large_text or work.schedule.timeout_us else work
 
-    def _encode(self, scope: Scope, asked: V2Request, answer: Answer) -> Response:
-        """The response; from here on an error is one, too: the model has run."""
-        metrics, scope["state"][FACTS] = self._state.metrics, RequestFacts()
+    def _queue(self, reply: PromptReply, work: Work[V2Request], *, is_alone: bool) -> Outcome:
+        """Let a thread compute a request; the outcome is false where there is no room for it.
+
+        Raises:
+            UnavailableError: if the queue is full.
+        """
+        account = self._hold_answer(work.held_bytes)
+        if account is None:
+            return False
+        reply.answer_account = account
         try:
-            with Watch(metrics, answer.model, answer.version, answer.started_ns) as watch:
-                content, headers = encode_answer(answer, asked.id, asked.outputs)
-                metrics.count_answer(answer, watch.elapsed_ns)
-        except ServiceError as error:
-            return render_error(str(error), error.status, dict(error.headers))
-        note_answer(scope["state"], asked.inference, answer)
-        return respond(content, headers | VARY, answer)
+            if self._hold_body(reply.scope):
+                return Pending(self._state, reply, work).start(is_alone=is_alone)
+        except BaseException:
+            account.close()
+            raise
+        account.close()
+        return False
+
+    def _hold_answer(self, size_bytes: int) -> Account | None:
+        """An account on which an answer is held; nothing where there is no room for it."""
+        account = self._state.holdings.answers.open()
+        # Small ones wait for nobody, and are not counted.
+        if size_bytes > SMALL_BYTES:
+            if not account.try_grow(size_bytes):
+                return None
+            account.seal()
+        return account
+
+    def _hold_body(self, scope: Scope) -> bool:
+        """Hold the body of a request on an account; says whether there is room for it."""
+        inlet = get_inlet(scope)
+        if inlet is None:
+            return False
+        if inlet.account is None:
+            account = self.open_account()
+            if not account.try_grow(inlet.size_bytes):
+                account.close()
+                return False
+            inlet.hold(account)
+        inlet.seal()
+        return True

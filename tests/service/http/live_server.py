@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from service.http.bounds import ConnectionBounds
 from service.http.company import Company
 from service.http.connection import Connection
+from service.http.familiar import Heads
 from service.http.prompting import Answerer
 from service.http.sweeper import Sweeper
 
@@ -97,6 +98,7 @@ def serve(
         on_cut=cuts.append,
         answerer=answerer,
         company=company,
+        heads=Heads(),
     )
     config = uvicorn.Config(
         app,

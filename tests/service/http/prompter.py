@@ -4,6 +4,8 @@ import socket
 
 from starlette.types import Scope
 
+from service.http.budget import Account, Budget
+from service.http.buffer_pool import BufferPool
 from service.http.outlet import Outlet
 from tests.service.http.live_server import ask, read_answer, wait_until
 
@@ -21,17 +23,33 @@ class Prompter:
         is_willing: whether it answers what it is asked.
 
     Attributes:
-        is_waiting: whether a request waits for its body.
+        waiting: how many requests wait for their bodies, and hold them on no account.
+        buffers: memory for bodies.
+        budget: of bodies that come past the parser.
+        accounts: that were opened on it.
         asked: the bodies of the requests that it was asked to answer, and whether each was alone.
     """
 
     def __init__(self, size_bytes: int = 0, *, is_willing: bool = True) -> None:
-        self.is_waiting = False
+        self.waiting = 0
+        self.buffers = BufferPool()
+        self.budget = Budget("bodies", "BODIES", 2**24, 2**20, 60)
+        self.accounts: list[Account] = []
         self.asked: list[tuple[bytes, bool]] = []
         self._size_bytes = size_bytes
         self._is_willing = is_willing
 
-    def is_for(self, scope: Scope) -> bool:
+    def open_account(self) -> Account:
+        """An account for a body."""
+        self.accounts.append(self.budget.open())
+        return self.accounts[-1]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request waits for the rest of its body."""
+        return self.waiting > 0 or not all(account.is_closed for account in self.accounts)
+
+    def is_for(self, scope: Scope, size_bytes: int) -> bool:
         """Whether it may answer a request."""
         return bool(scope["path"] == PATH)
 

@@ -3,6 +3,7 @@
 import weakref
 from typing import Any
 
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
@@ -53,5 +54,5 @@ class Reader:
         with self.holdings.open() as held:
             body = await work_while_present(request, held.read(request))
             self.bodies.append(bytes(body))
-            if isinstance(body, memoryview) and not isinstance(body.obj, bytearray):
+            if isinstance(body, memoryview) and isinstance(body.obj, np.ndarray):
                 self.left.append(weakref.ref(body.obj))

@@ -71,8 +71,8 @@ async def test_the_life_of_the_application_is_not_touched() -> None:
 @pytest.mark.parametrize("port", [PORT, OTHER_PORT])
 def test_nothing_is_answered_at_once_on_the_port_of_the_metrics(port: int) -> None:
     both = MetricsPort(app, PORT, Prompter())
-    assert both.is_for({"path": "/", "server": ("127.0.0.1", port)}) is (port == OTHER_PORT)
-    assert not both.is_for({"path": "/other", "server": ("127.0.0.1", port)})
+    assert both.is_for({"path": "/", "server": ("127.0.0.1", port)}, 1) is (port == OTHER_PORT)
+    assert not both.is_for({"path": "/other", "server": ("127.0.0.1", port)}, 1)
 
 
 def test_on_the_other_port_a_request_is_answered_at_once() -> None:
@@ -83,4 +83,4 @@ def test_on_the_other_port_a_request_is_answered_at_once() -> None:
         status, headers, text = read_answer(client)
     assert (status, headers["answered"], text) == (200, "at once", b"5")
     assert prompter.asked == [(b"12345", True)]
-    assert not both.is_waiting
+    assert not both.waiting

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from service.http import prompting
 from service.http.company import Company
 from tests.service.http.live_server import (
     LiveServer,
@@ -37,20 +38,26 @@ def serve_two(shop: Shop, prompter: Prompter) -> Iterator[tuple[socket.socket, s
         yield first, second
 
 
-def test_one_waits_at_a_time(server: LiveServer, prompter: Prompter, reader: Reader) -> None:
-    with server.connect() as first, server.connect() as second:
+def test_so_many_wait_at_a_time(
+    server: LiveServer, prompter: Prompter, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prompting, "MAX_WAITING", 2)
+    with server.connect() as first, server.connect() as second, server.connect() as third:
         hold(first, prompter)
-        second.sendall(HEAD + BODY)
-        assert read_whole(second) == (b"21", False)
+        second.sendall(HEAD.replace(b"Host: x", b"Host: y") + BODY[:5])
+        wait_until(lambda: prompter.waiting == 2)
+        third.sendall(HEAD.replace(b"Host: x", b"Host: z") + BODY)
+        assert read_whole(third) == (b"21", False)
         wait_until(lambda: not server.server.server_state.tasks)
-        first.sendall(BODY[5:])
-        assert read_whole(first) == (b"21", True)
-        second.sendall(HEAD + BODY)
-        assert read_whole(second) == (b"21", True), "the next one may wait again"
+        for client in (first, second):
+            client.sendall(BODY[5:])
+            assert read_whole(client) == (b"21", True)
+        third.sendall(HEAD.replace(b"Host: x", b"Host: z") + BODY)
+        assert read_whole(third) == (b"21", True), "the next one may wait again"
     assert reader.bodies == [BODY]
 
 
-def test_a_request_beside_another_is_begun_at_once(
+def test_a_request_beside_another_is_held_and_told_so(
     prompter: Prompter, patience_s: Callable[[float], None]
 ) -> None:
     patience_s(LONG_S)
@@ -61,7 +68,7 @@ def test_a_request_beside_another_is_begun_at_once(
         assert read_whole(second) == (b"21", False)
         shop.release.set()
         assert read_answer(first)[2] == b"done"
-    assert prompter.asked == []
+    assert prompter.asked == [(BODY, False)]
 
 
 def test_a_request_that_is_no_longer_alone_when_it_is_whole_is_told_so(
@@ -79,7 +86,7 @@ def test_a_request_that_is_no_longer_alone_when_it_is_whole_is_told_so(
     assert prompter.asked == [(BODY, False)]
 
 
-def test_a_request_in_company_is_begun_at_once(reader: Reader, prompter: Prompter) -> None:
+def test_a_request_in_company_is_told_so(reader: Reader, prompter: Prompter) -> None:
     class Crowd(Company):
         def is_there(self, _: float) -> bool:
             return True
@@ -90,7 +97,7 @@ def test_a_request_in_company_is_begun_at_once(reader: Reader, prompter: Prompte
     ):
         client.sendall(HEAD + BODY)
         assert read_whole(client) == (b"21", False)
-    assert prompter.asked == []
+    assert prompter.asked == [(BODY, False)]
 
 
 def test_a_connection_beyond_the_bound_is_refused_and_not_answered(prompter: Prompter) -> None:

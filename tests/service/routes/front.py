@@ -13,8 +13,9 @@ from starlette.types import Scope
 
 from service.answering import answer_v2
 from service.app import create_app
+from service.http.budget import Account
 from service.http.outlet import Outlet
-from service.http.prompting import Answerer
+from service.http.prompting import Answerer, Outcome
 from service.log_lines import REQUEST
 from service.settings import Settings
 from service.state import State
@@ -33,18 +34,24 @@ class Noted:
     """Notes which requests another answers at once."""
 
     def __init__(self, answerer: Answerer) -> None:
-        self.is_waiting = False
+        self.waiting = 0
         self.answered: list[bool] = []
         self._answerer = answerer
+        self.buffers = answerer.buffers
 
-    def is_for(self, scope: Scope) -> bool:
+    def open_account(self) -> Account:
+        """An account for a body."""
+        return self._answerer.open_account()
+
+    def is_for(self, scope: Scope, size_bytes: int) -> bool:
         """Whether it may answer a request."""
-        return self._answerer.is_for(scope)
+        return self._answerer.is_for(scope, size_bytes)
 
-    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> bool:
-        """Answer a request; says whether it did."""
-        self.answered.append(self._answerer.answer(scope, body, outlet, is_alone=is_alone))
-        return self.answered[-1]
+    def answer(self, scope: Scope, body: memoryview, outlet: Outlet, *, is_alone: bool) -> Outcome:
+        """Answer a request, or begin to; says whether it did."""
+        outcome = self._answerer.answer(scope, body, outlet, is_alone=is_alone)
+        self.answered.append(outcome is True)
+        return outcome
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,6 @@ def test_the_prefix_of_a_proxy_is_taken_off_once_and_as_a_whole() -> None:
         pytest.param({"type": "websocket", "path": "/v1/attention"}, id="a WebSocket"),
         pytest.param(make_scope(method="GET"), id="another method"),
         pytest.param(make_scope("/v2"), id="another path"),
-        pytest.param(make_scope(state={}), id="a body of unknown length"),
         pytest.param(make_scope("/v1/attention", (b"origin", b"null")), id="a browser's origin"),
         pytest.param(make_scope("/v1/attention", (b"sec-fetch-site", b"none")), id="a browser"),
         pytest.param(make_scope("/v1/attention", (b"content-encoding", b"")), id="a coding"),

@@ -160,7 +160,7 @@ def test_a_model_that_goes_between_head_and_body_answers_still(front: Front) -> 
     request = write()
     with front.server.connect() as client:
         client.sendall(request[:-1])
-        wait_until(lambda: front.noted.is_waiting)
+        wait_until(lambda: front.noted.waiting > 0)
         front.state.repository.exchange([], [("demo", "1")])
         client.sendall(request[-1:])
         assert read(client)[0] == 200
@@ -172,7 +172,7 @@ def test_a_server_that_begins_to_stop_between_head_and_body_finishes_what_it_too
     request = write()
     with front.server.connect() as client:
         client.sendall(request[:-1])
-        wait_until(lambda: front.noted.is_waiting)
+        wait_until(lambda: front.noted.waiting > 0)
         front.state.phase = "stopping"
         client.sendall(request[-1:])
         assert read(client)[0] == 200
