@@ -12,8 +12,8 @@ ROUNDS: Final = (20, 20)
 def collect_seldom() -> None:
     """Look for circles every few hundred requests, and not every ten or twenty.
 
-    Requests leave none: the collector took a twelfth of the event loop's time at 16 connections of
-    1x128, and found nothing (measured).
+    A request that is answered leaves none: the collector took a twelfth of the event loop's time at
+    16 connections of 1x128 (measured).
     """
     gc.set_threshold(YOUNG_OBJECTS, *ROUNDS)
 

@@ -1,6 +1,7 @@
 """Work for a client that may leave before it is done."""
 
 import asyncio
+import time
 from collections.abc import Collection, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
@@ -31,6 +32,7 @@ class Presence:
         has_company: whether other clients were asking a moment ago.
 
     Attributes:
+        began_ns: when its request began, by `time.perf_counter_ns`.
         has_company: whether other clients were asking when it came.
         stage: what is being done for it, for the count of departures; "work" is all from the body
             to the result.
@@ -43,6 +45,7 @@ class Presence:
     _task: asyncio.Future[Any] | None = None
 
     def __init__(self, tasks: Collection[object] = MANY, *, has_company: bool = False) -> None:
+        self.began_ns = time.perf_counter_ns()
         self._tasks = tasks
         self.has_company = has_company
 

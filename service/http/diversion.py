@@ -66,6 +66,8 @@ class Diversion(HttpToolsProtocol):
 
     def skip_body(self, data: memoryview) -> None:
         """Read again, behind a part of a body that nobody wants any more."""
+        if self.line.is_closing():  # uvicorn takes the parser away
+            return
         self._is_skipping = True
         self.parser.feed_data(data)
         self._is_skipping = False

@@ -15,11 +15,12 @@ from service.http.fields import Fields, get_fields
 MAX_HEADS: Final = 128
 MAX_BYTES: Final = 4096  # of one head that is kept
 END: Final = b"\r\n\r\n"
-OWN: Final = frozenset({"server", "client", "state"})
-"""What a scope has of its connection, and not of its head."""
+OWN: Final = frozenset({"server", "client", "state", "route", "path_params"})
+"""What a scope has of its connection, or of what was found for its request, and not of its head."""
 
 
 WISHES: Final = frozenset({b"expect", b"upgrade"})
+"""Headers that ask for something before the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ class Heads:
     def find(self, data: bytes) -> Head | None:
         """The head that `data` begins with, if it came before."""
         raw = cut_head(data)
-        return self._heads.get(raw) if raw else None
+        head = self._heads.pop(raw, None)
+        if head is not None:
+            self._heads[raw] = head  # the last to go now
+        return head
 
     def keep(self, raw: bytes, size_bytes: int, scope: MutableMapping[str, Any]) -> None:
         """Keep a head that was parsed, and judged to be in order.

@@ -11,7 +11,7 @@ from service.http.budget import Budget
 from service.http.buffer_pool import KEPT_BYTES, BufferPool
 from service.http.departure import Presence
 from service.http.fields import get_fields
-from service.http.inlet import get_inlet
+from service.http.inlet import Inlet, get_inlet
 from service.settings import Settings
 from service.terms import Terms
 
@@ -71,6 +71,7 @@ class Held:
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
         self._is_answer_kept = False
+        self._inlet: Inlet | None = None
 
     async def read(self, request: Request) -> bytes | memoryview:
         """Read a body, and hold it.
@@ -82,6 +83,7 @@ class Held:
         if inlet is not None and not get_fields(request.scope).has_any(CODED):
             if inlet.size_bytes > self._max_bytes:
                 raise too_large(f"{inlet.size_bytes} bytes", self._max_bytes)
+            self._inlet = inlet
             return await inlet.read(self._body, self._timeout_s, self._buffers)
         return await read_body(
             request, self._max_bytes, timeout_s=self._timeout_s, account=self._body
@@ -142,5 +144,7 @@ class Held:
     ) -> None:
         """Give back the body and, unless it is kept, the answer."""
         self._body.close()
+        if self._inlet is not None:
+            self._inlet.give_back()
         if not self._is_answer_kept:
             self._answer.close()

@@ -17,6 +17,7 @@ from service.http.buffer_pool import BufferPool
 if TYPE_CHECKING:
     from service.http.diversion import Diversion
 
+SCRATCH_BYTES: Final = 65536  # where what nobody wants is read to
 STATE: Final = "inlet"  # where a request's scope holds it
 
 
@@ -32,7 +33,7 @@ class Inlet(asyncio.BufferedProtocol):
     Attributes:
         size_bytes: of the body, as its client announced it.
         received_bytes: how many have come since it was asked for, those before among them.
-        account: on which the body is held while nobody has asked for it.
+        account: of its own, on which a body is held that was begun before anybody asked for it.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Inlet(asyncio.BufferedProtocol):
         is_parsed: bool = True,
     ) -> None:
         self._connection = connection
-        self._cycle = cycle
+        self._cycle: RequestResponseCycle | None = cycle
         self._is_parsed = is_parsed
         self.size_bytes = size_bytes
         self.received_bytes = 0
@@ -55,7 +56,9 @@ class Inlet(asyncio.BufferedProtocol):
         self._waited_s = 0.0
         self._woken: asyncio.Future[None] | None = None
         self._on_shortage: Callable[[], None] | None = None
+        self._account: Account | None = None
         self._is_open = False
+        self._is_wanted = True
 
     def begin(
         self,
@@ -73,6 +76,7 @@ class Inlet(asyncio.BufferedProtocol):
             on_shortage: called when there is no room for what came.
         """
         self.account, self._on_shortage = account, on_shortage
+        self._waited_s = -self._connection.loop.time()  # until somebody asks for it
         self._receive(arrived, account, buffers)
         self._open()
         if self._owed_bytes:
@@ -84,8 +88,8 @@ class Inlet(asyncio.BufferedProtocol):
         self.received_bytes = len(body)
 
     def hold(self, account: Account) -> None:
-        """Hold the body on an account, until `release`."""
-        self.account = account
+        """Hold the body on an account of its own, until `release`."""
+        self.account = self._account = account
 
     def seal(self) -> None:
         """Say that the request will give back by itself what its body takes."""
@@ -96,6 +100,16 @@ class Inlet(asyncio.BufferedProtocol):
         """Hold the body no longer."""
         self._buffer = self._on_shortage = None
         self.give_back()
+
+    def discard(self) -> None:
+        """Read on to the end of the body for the connection's sake: its request has its answer."""
+        self.release()
+        self._is_wanted = False
+        # Its scope holds this: a circle.
+        self._cycle = None
+        if self._is_open:
+            self._buffer = memoryview(bytearray(min(self.size_bytes, SCRATCH_BYTES)))
+            self._connection.flow.resume_reading()
 
     def give_back(self) -> None:
         """Let the account go on which the body is held."""
@@ -130,8 +144,8 @@ class Inlet(asyncio.BufferedProtocol):
         """
         if self._buffer is not None:
             self._take_over(account)
-        elif self._cycle.more_body:
-            arrived, self._cycle.body = self._cycle.body, bytearray()
+        elif self._asked.more_body:
+            arrived, self._asked.body = self._asked.body, bytearray()
             self._parsed_bytes = len(arrived)
             self._receive(arrived, account, buffers)
             self._open()
@@ -139,7 +153,7 @@ class Inlet(asyncio.BufferedProtocol):
             return await self._read_arrived(account)
         try:
             await self._fill(timeout_s)
-            account.seal()
+            self._held_on.seal()
             return self._view
         finally:
             self._close()
@@ -148,7 +162,7 @@ class Inlet(asyncio.BufferedProtocol):
 
     async def _read_arrived(self, account: Account) -> memoryview:
         """A body that was whole before it was asked for."""
-        arrived, self._cycle.body = self._cycle.body, bytearray()
+        arrived, self._asked.body = self._asked.body, bytearray()
         self.received_bytes = len(arrived)
         await account.grow(len(arrived))
         account.seal()
@@ -166,13 +180,17 @@ class Inlet(asyncio.BufferedProtocol):
             self._owed_bytes = len(arrived)
 
     def _take_over(self, account: Account) -> None:
-        """Hold what was begun on the account of the one that asks for it."""
-        self._on_shortage = None
-        self.give_back()
-        self._account = account
-        self._owed_bytes = 0 if account.try_grow(self.received_bytes) else self.received_bytes
-        if self._is_open and not self._owed_bytes:
-            self._connection.flow.resume_reading()  # there was no room on the account before
+        """Let whoever asks for a body that was begun wait for the rest, and for room.
+
+        What is held on an account of the body's own stays there: given back and asked for again, it
+        would lose its place, and others would take the room meanwhile.
+        """
+        if self._on_shortage is not None:
+            self._on_shortage = None
+            self._waited_s += self._connection.loop.time()
+        if self.account is None:
+            self._account = account
+            self._owed_bytes = 0 if account.try_grow(self.received_bytes) else self.received_bytes
 
     async def _fill(self, timeout_s: float | None) -> None:
         flow = self._connection.flow
@@ -180,7 +198,7 @@ class Inlet(asyncio.BufferedProtocol):
             if self._owed_bytes:
                 flow.pause_reading()
                 owed_bytes, self._owed_bytes = self._owed_bytes, 0
-                await self._account.grow(owed_bytes)
+                await self._held_on.grow(owed_bytes)
                 flow.resume_reading()
             else:
                 await self._wait(timeout_s)
@@ -220,6 +238,14 @@ class Inlet(asyncio.BufferedProtocol):
             self._connection.skip_unparsed_body()
 
     @property
+    def _asked(self) -> RequestResponseCycle:
+        return cast(RequestResponseCycle, self._cycle)
+
+    @property
+    def _held_on(self) -> Account:
+        return cast(Account, self._account)
+
+    @property
     def _view(self) -> memoryview:
         return cast(memoryview, self._buffer)
 
@@ -227,12 +253,14 @@ class Inlet(asyncio.BufferedProtocol):
 
     def get_buffer(self, _: int) -> memoryview:
         """Where the next bytes go; never beyond the body."""
-        return self._view[self.received_bytes :]
+        if self._is_wanted:
+            return self._view[self.received_bytes :]
+        return self._view[: self.size_bytes - self.received_bytes]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come."""
         self.received_bytes += nbytes
-        has_room = self._account.try_grow(nbytes)
+        has_room = not self._is_wanted or self._held_on.try_grow(nbytes)
         if not has_room:
             self._owed_bytes += nbytes
         if self.received_bytes == self.size_bytes:

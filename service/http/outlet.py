@@ -38,6 +38,10 @@ class Outlet:
         """Whether the client has taken nearly all that was written to it before."""
         return not self._cycle.flow.write_paused
 
+    def abort(self) -> None:
+        """End the connection at once, as its answer could not be made."""
+        self._line.abort()
+
     def close_after(self) -> None:
         """Let the answer be the last one of its connection."""
         self._cycle.keep_alive = False
@@ -97,6 +101,8 @@ class Outlet:
         cycle.message_event.set()
         if not cycle.keep_alive:
             cycle.transport.close()
+        # Its scope holds this: a circle.
+        del self._cycle
         cycle.on_response()
 
 

@@ -13,7 +13,7 @@ from service.http.buffer_pool import BufferPool
 from service.http.departure import get_presence
 from service.http.diversion import Diversion
 from service.http.inlet import get_inlet
-from service.http.outlet import Outlet
+from service.http.outlet import Outlet, get_outlet
 
 # Nobody is waited for longer, and nothing larger: such a body is read as any other. Nor are more
 # waited for at once, so that what they hold, 4 MiB, needs no account.
@@ -91,18 +91,16 @@ class Prompting(Diversion):
     def _answer(self, held: "Held") -> None:
         """Answer a request whose body is whole, or begin it."""
         is_alone = not self.tasks and not get_presence(cast(Scope, held.cycle.scope)).has_company
-        outcome = held.answer(Outlet(held.cycle, self.line), is_alone=is_alone)
+        outcome = held.answer(is_alone=is_alone)
         if not outcome:
             self._begin()
             return
         self._held = None
         self.has_answered = True
-        # Nobody reads it again; what computes on it holds it.
+        # Of one that came through the parser: what computes on it holds it.
         held.cycle.body = bytearray()
         if isinstance(outcome, asyncio.Future):
             self._count(outcome)
-        elif inlet := get_inlet(cast(Scope, held.cycle.scope)):
-            inlet.release()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed, by whichever side."""
@@ -173,15 +171,14 @@ class Held:
             self.is_counted = False
             self.answerer.waiting -= 1
 
-    def answer(self, outlet: Outlet, *, is_alone: bool) -> Outcome:
+    def answer(self, *, is_alone: bool) -> Outcome:
         """Answer it at once, or begin to."""
         self.let_go()
         scope = cast(Scope, self.cycle.scope)
-        inlet = get_inlet(scope)
-        if inlet is not None and inlet.is_begun:
-            body = inlet.body
-            if body is None:  # there is no room for it yet
-                return False
-        else:
-            body = memoryview(self.cycle.body)
+        inlet, outlet = get_inlet(scope), get_outlet(scope)
+        if inlet is None or outlet is None:
+            return False
+        body = inlet.body if inlet.is_begun else memoryview(self.cycle.body)
+        if body is None:  # there is no room for it yet
+            return False
         return self.answerer.answer(scope, body, outlet, is_alone=is_alone)

@@ -14,10 +14,11 @@ from service.http.inlet import STATE as INLET
 from service.http.inlet import Inlet, get_inlet
 from service.http.outlet import STATE as OUTLET
 from service.http.outlet import Outlet
-from service.http.prompting import Answerer, Held, Prompting
+from service.http.prompting import MAX_BYTES, Answerer, Held, Prompting
 
-# What comes later is read by a task of its request: that knows for how long.
-PATIENCE_S: Final = 1.0
+# What comes later is read by a task of its request, which knows how long that may take. Under load
+# a body of 6 MiB takes 0.3 s; one that takes longer than this costs the task once.
+READING_PATIENCE_S: Final = 1.0
 
 
 class Recognizing(Prompting):
@@ -66,9 +67,15 @@ class Recognizing(Prompting):
         """The body of a request begins."""
         raw, self._unknown = self._unknown, b""
         super().on_headers_complete()
-        scope = cast(Scope, self.cycle.scope)
+        if raw and self.answerer is not None and self.cycle.keep_alive:
+            self._remember(raw, self.answerer, cast(Scope, self.cycle.scope))
+
+    def _remember(self, raw: bytes, answerer: Answerer, scope: Scope) -> None:
+        """Keep the head of a request that is held, or is too large to be held by its body."""
         inlet = get_inlet(scope)
-        if raw and inlet is not None and self.cycle.keep_alive:
+        if inlet is None or (inlet.size_bytes <= MAX_BYTES and self._held is None):
+            return
+        if self._held is not None or answerer.is_for(scope, inlet.size_bytes):
             self.heads.keep(raw, inlet.size_bytes, scope)
 
     def on_message_complete(self) -> None:
@@ -80,17 +87,19 @@ class Recognizing(Prompting):
         """The connection is closed, by whichever side."""
         running = self._running
         super().connection_lost(exc)
-        inlet = None if running is None else get_inlet(cast(Scope, running.scope))
-        if inlet is not None:
-            inlet.give_back()
+        if running is None:
+            return
+        if inlet := get_inlet(cast(Scope, running.scope)):
+            inlet.release()
+        running.on_response = do_nothing  # it knows this connection: a circle
 
     def release_unread(self) -> None:
-        """Hold a body no longer that has come past the parser, and that nobody has asked for."""
+        """Hold a body no longer that comes past the parser, and whose request has its answer."""
         running = self._running
-        if running is not None and running.response_complete:
-            inlet = get_inlet(cast(Scope, running.scope))
-            if inlet is not None and inlet.received_bytes == inlet.size_bytes:
-                inlet.release()
+        if running is None or not running.response_complete:
+            return
+        if inlet := get_inlet(cast(Scope, running.scope)):
+            inlet.discard()
 
     def _is_between(self) -> bool:
         """Whether a request may begin, and be answered at once."""
@@ -116,7 +125,7 @@ class Recognizing(Prompting):
             self._answer(held)
             return
         self.line.is_client_sending = True
-        held.patience = self.loop.call_later(PATIENCE_S, self._begin)
+        held.patience = self.loop.call_later(READING_PATIENCE_S, self._begin)
         inlet.begin(arrived, answerer.open_account(), answerer.buffers, self._begin)
 
     def _make_cycle(self, scope: Scope) -> RequestResponseCycle:
@@ -133,3 +142,7 @@ class Recognizing(Prompting):
             keep_alive=True,
             on_response=self.on_response_complete,
         )
+
+
+def do_nothing() -> None:
+    """Nobody waits for the answer any more."""

@@ -53,6 +53,9 @@ class Express:
         """Answer a request, or pass it on."""
         outlet = get_outlet(scope) if scope["type"] == "http" else None
         if outlet is None or (endpoint := self._entrance.find(scope)) is None:
+            # Found before, perhaps, and its right to come in went meanwhile: the log names neither.
+            for name in ("route", "path_params"):
+                scope.pop(name, None)
             await self._app(scope, receive, send)
             return
         started_s, exchange, state = time.perf_counter(), Exchange(), scope["state"]

@@ -1,6 +1,7 @@
 """One request that a thread computes while nothing but a callback waits for it."""
 
 import asyncio
+import logging
 from functools import partial
 
 from service.answering import Work, finish
@@ -15,6 +16,8 @@ from service.routes.prompt_reply import PromptReply
 from service.state import State
 
 Outcome = asyncio.Future[Timed[Computed]]
+
+log = logging.getLogger("limelight")
 
 
 class Pending:
@@ -31,7 +34,7 @@ class Pending:
         self._reply = reply
         self._work = work
         self._presence = get_presence(reply.scope)
-        self._job: Job[Prepared, Computed]
+        self._job: Job[Prepared, Computed] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, *, is_alone: bool) -> Outcome:
@@ -59,7 +62,7 @@ class Pending:
 
     def _give_up(self, outcome: Outcome) -> None:
         if not outcome.done():
-            self._state.scheduler.withdraw(self._job)
+            self._withdraw()
             outcome.set_exception(too_long(self._state.settings.request_timeout_ms))
 
     def _finish(self, outcome: Outcome) -> None:
@@ -67,11 +70,20 @@ class Pending:
             self._timer.cancel()
         self._presence.attend(None)
         if outcome.cancelled():
-            self._state.scheduler.withdraw(self._job)
+            self._withdraw()
+        # It knows the outcome, that an error, and the error's traceback this.
+        self._job = None
         asked, find_answer = self._work.asked, partial(self._find_answer, outcome)
-        # An error's traceback keeps this frame, and the outcome the error: a circle.
-        del outcome
-        self._reply.send(find_answer, asked)
+        del outcome  # the same: the traceback keeps this frame, too
+        try:
+            self._reply.send(find_answer, asked)
+        except Exception:  # or nobody would ever end its connection
+            log.exception("an answer could not be sent")
+            self._reply.abandon()
+
+    def _withdraw(self) -> None:
+        if self._job is not None:
+            self._state.scheduler.withdraw(self._job)
 
     def _find_answer(self, outcome: Outcome) -> Answer:
         """The answer of the model.

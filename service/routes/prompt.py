@@ -18,7 +18,7 @@ from service.http.budget import Account
 from service.http.compression import choose_coding
 from service.http.fields import get_fields
 from service.http.holdings import SMALL_BYTES
-from service.http.inlet import get_inlet
+from service.http.inlet import Inlet, get_inlet
 from service.http.outlet import Outlet
 from service.http.prompting import Outcome
 from service.protocol.v2_layout import V2Request
@@ -26,7 +26,7 @@ from service.routes.entrance import Entrance
 from service.routes.infer import LENGTH_FIELD, MODEL, answer_route
 from service.routes.pending import Pending
 from service.routes.prompt_reply import PromptReply
-from service.state import State
+from service.state import OFFLOAD_BINARY_BYTES, State
 from service.terms import Terms, always
 
 # Two copies of what the transport of a connection keeps without being counted.
@@ -67,7 +67,9 @@ class Prompt:
         Its model is found now: that it goes, or the server stops, while the body comes, is no
         matter for a request that was taken.
         """
-        if size_bytes > self._max_bytes:
+        if size_bytes > self._max_bytes or size_bytes >= OFFLOAD_BINARY_BYTES:
+            return False
+        if choose_coding(get_fields(scope).list(b"accept-encoding")) is not None:
             return False
         try:
             if self._entrance.find(scope) is not answer_route:
@@ -118,10 +120,7 @@ class Prompt:
         Raises:
             ServiceError: if the request is at fault.
         """
-        state, fields = self._state, get_fields(scope)
-        lengths = fields.list(LENGTH_FIELD)
-        if choose_coding(fields.list(b"accept-encoding")) is not None:
-            return None
+        state, lengths = self._state, get_fields(scope).list(LENGTH_FIELD)
         text_bytes = count_text_bytes(len(body), lengths)
         if not state.is_quick(len(body), text_bytes, is_alone=is_alone):
             return None
@@ -136,18 +135,21 @@ class Prompt:
         Raises:
             UnavailableError: if the queue is full.
         """
-        account = self._hold_answer(work.held_bytes)
-        if account is None:
+        account, inlet = self._hold_answer(work.held_bytes), get_inlet(reply.scope)
+        if account is None or inlet is None:
             return False
         reply.answer_account = account
+        outcome: Outcome = False
         try:
-            if self._hold_body(reply.scope):
-                return Pending(self._state, reply, work).start(is_alone=is_alone)
-        except BaseException:
-            account.close()
-            raise
-        account.close()
-        return False
+            if self._hold_body(inlet):
+                outcome = Pending(self._state, reply, work).start(is_alone=is_alone)
+        finally:
+            if not outcome:
+                account.close()
+                # Nobody else gives back what is held for a body that came through the parser.
+                if not inlet.is_begun:
+                    inlet.give_back()
+        return outcome
 
     def _hold_answer(self, size_bytes: int) -> Account | None:
         """An account on which an answer is held; nothing where there is no room for it."""
@@ -159,11 +161,8 @@ class Prompt:
             account.seal()
         return account
 
-    def _hold_body(self, scope: Scope) -> bool:
+    def _hold_body(self, inlet: Inlet) -> bool:
         """Hold the body of a request on an account; says whether there is room for it."""
-        inlet = get_inlet(scope)
-        if inlet is None:
-            return False
         if inlet.account is None:
             account = self.open_account()
             if not account.try_grow(inlet.size_bytes):

@@ -85,6 +85,12 @@ class PromptReply:
         self._let_go_of_body(exchange)
         self._write(exchange, response)
 
+    def abandon(self) -> None:
+        """End the connection of a request whose answer could not be made or written."""
+        if self.answer_account is not None:
+            self.answer_account.close()
+        self._outlet.abort()
+
     def _render(self, answer: Answer, asked: V2Request, watch: Watch) -> Response:
         content, headers = encode_answer(answer, asked.id, asked.outputs)
         watch.metrics.count_answer(answer, watch.elapsed_ns)
@@ -119,7 +125,8 @@ class PromptReply:
         if self._outlet.begin(status, headers, parts):
             self._end(exchange)
         else:
-            # Kept here: the event loop keeps its tasks weakly.
+            # Until the client has taken it nobody waits for more than that, and a server that stops
+            # waits for its connection: it counts among no tasks.
             loop = asyncio.get_running_loop()
             self._sending = loop.create_task(self._await_taken(exchange))
 
@@ -132,9 +139,8 @@ class PromptReply:
             self._sending = None
 
     def _end(self, exchange: Exchange) -> None:
-        exchange.is_whole = True
         if self.answer_account is not None:
             self.answer_account.close()
         if self._state.settings.log_requests:
-            elapsed_ms = (time.perf_counter_ns() - self.started_ns) / 1e6
+            elapsed_ms = (time.perf_counter_ns() - get_presence(self.scope).began_ns) / 1e6
             write(self.scope, exchange, self.scope["path"], elapsed_ms)

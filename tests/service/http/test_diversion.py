@@ -3,13 +3,15 @@
 import gzip
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.http.diversion import find_length
+from service.http.diversion import Diversion, find_length
 from tests.service.http.live_server import (
     LiveServer,
     ask,
@@ -234,3 +236,10 @@ def test_the_length_of_a_body_is_that_of_its_header(
     headers: list[tuple[bytes, bytes]], length: int
 ) -> None:
     assert find_length(headers) == length
+
+
+def test_what_is_left_of_a_body_whose_connection_is_over_is_not_parsed() -> None:
+    diversion: Any = Diversion.__new__(Diversion)
+    diversion.line, diversion.parser = SimpleNamespace(is_closing=lambda: True), None
+    diversion.skip_body(memoryview(b"12345"))
+    assert diversion.parser is None

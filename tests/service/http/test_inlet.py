@@ -226,10 +226,11 @@ async def test_who_asks_in_the_midst_of_it_gets_all_of_it(before: int) -> None:
     await line.feed(b"12345678"[:before], 2)
     reading = begin(inlet, late, 10)
     await asyncio.sleep(0)
-    assert early.is_closed
     await line.feed(b"12345678"[before:], 2)
     assert bytes(await reading) == b"12345678"
-    assert (late.held_bytes, late.is_whole) == (8, True)
+    assert (early.held_bytes, early.is_whole, late.held_bytes) == (8, True, 0), "it keeps its place"
+    inlet.give_back()
+    assert early.is_closed
     assert line.ends == [b"unparsed, whole"]
 
 
@@ -281,6 +282,16 @@ async def test_a_whole_body_without_room_is_not_given_away() -> None:
     assert bytes(await begin(inlet, budget.open(), 10)) == b"12345678"
 
 
+async def test_what_is_left_of_a_body_that_nobody_wants_is_read_and_takes_no_room() -> None:
+    line, account = Line(), open_account()
+    inlet = make_early(line, 200_000)
+    shortages = begin_early(inlet, account, b"1")
+    inlet.discard()
+    assert account.is_closed
+    assert await line.feed(bytes(199_999) + b"next", 150_000) == b"next"
+    assert (line.ends, shortages, line.flow.is_paused) == ([b"unparsed, whole"], [], False)
+
+
 async def test_what_is_left_of_a_body_that_the_parser_has_not_seen_is_ignored() -> None:
     line = Line()
     inlet = make_early(line, 8)
@@ -302,6 +313,7 @@ async def test_a_body_that_came_with_its_head_is_taken_as_it_is() -> None:
     inlet.seal()
     assert account.is_whole
     assert await begin(inlet, open_account(), 10) is body
+    inlet.give_back()
     assert account.is_closed
 
 

@@ -1,6 +1,7 @@
 """A request whose head came before goes past the parser; nobody else notices."""
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -32,7 +33,7 @@ LARGE = 600_007  # more than comes with a head, and than is held otherwise
 @pytest.fixture(autouse=True)
 def wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody loses patience."""
-    monkeypatch.setattr(recognizing, "PATIENCE_S", LONG_S)
+    monkeypatch.setattr(recognizing, "READING_PATIENCE_S", LONG_S)
 
 
 @pytest.fixture(name="seen")
@@ -123,7 +124,7 @@ def test_bodies_cut_anywhere_are_what_was_sent_and_answered_in_order(
 def test_a_slow_body_is_read_by_a_task_from_where_it_is(
     server: LiveServer, reader: Reader, monkeypatch: pytest.MonkeyPatch, arrived: int
 ) -> None:
-    monkeypatch.setattr(recognizing, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
     with server.connect() as client:
         introduce(client)
         client.sendall(HEAD + BODY[:arrived])
@@ -166,9 +167,12 @@ def test_a_body_without_room_is_left_to_a_task(
         client.sendall(HEAD + BODY[:5])
         wait_until(lambda: len(reader.inlets) == 1)
         client.sendall(BODY[5:])
+        time.sleep(0.05)
+        assert reader.bodies == []
+        server.opened[0].loop.call_soon_threadsafe(other.close)
         assert read_whole(client) == (b"21", False)
     assert reader.bodies == [BODY]
-    assert prompter.budget.in_use_bytes == 9
+    assert prompter.budget.in_use_bytes == 0
 
 
 @pytest.mark.parametrize("leave", ["close", "half-close"])
@@ -232,13 +236,34 @@ def test_a_body_that_is_refused_unread_is_read_to_its_end_and_the_next_is_answer
     reader, prompter = Reader(max_request_bytes=20), Prompter()
     with serve(reader, answerer=prompter) as server, server.connect() as client:
         introduce(client)
-        monkeypatch.setattr(recognizing, "PATIENCE_S", 0.01)
+        monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
         client.sendall(HEAD + BODY[:arrived])
         assert read_answer(client)[0] == 413
         client.sendall(BODY[arrived:] + ask("/", b"short"))
         assert read_whole(client)[0] == b"5"
         wait_until(lambda: not prompter.is_waiting)
     assert prompter.budget.in_use_bytes == 0
+
+
+@pytest.mark.parametrize("pieces", [[BODY[5:]], [BODY[5:9], BODY[9:]]])
+def test_what_is_left_of_a_refused_body_takes_no_room_and_is_not_waited_with(
+    patience_s: Callable[[float], None], monkeypatch: pytest.MonkeyPatch, pieces: list[bytes]
+) -> None:
+    patience_s(LONG_S)
+    reader, prompter = Reader(max_request_bytes=20), Prompter()
+    prompter.budget = Budget("bodies", "BODIES", 10, 0, 60)
+    with serve(reader, answerer=prompter) as server, server.connect() as client:
+        introduce(client)
+        monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
+        client.sendall(HEAD + BODY[:5])
+        assert read_answer(client)[0] == 413
+        wait_until(lambda: not prompter.budget.in_use_bytes)
+        other = prompter.budget.open()
+        assert other.try_grow(10)
+        send_apart(client, *pieces)
+        client.sendall(ask("/", b"short"))
+        assert read_whole(client)[0] == b"5"
+    assert prompter.budget.in_use_bytes == 10
 
 
 def test_a_body_that_is_given_up_in_the_midst_ends_its_connection(
@@ -248,7 +273,7 @@ def test_a_body_that_is_given_up_in_the_midst_ends_its_connection(
     reader, prompter = Reader(body_timeout_s=0.05), Prompter()
     with serve(reader, answerer=prompter) as server, server.connect() as client:
         introduce(client)
-        monkeypatch.setattr(recognizing, "PATIENCE_S", 0.01)
+        monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
         client.sendall(HEAD + BODY[:5])
         answer = read_to_end(client)
         assert answer.startswith(b"HTTP/1.1 408 ")
