@@ -111,6 +111,11 @@ class Inlet(asyncio.BufferedProtocol):
             self._buffer = memoryview(bytearray(min(self.size_bytes, SCRATCH_BYTES)))
             self._connection.flow.resume_reading()
 
+    def leave(self) -> None:
+        """Read nothing more, as the connection is lost; it may have been before the first byte."""
+        self._is_open = False
+        self.release()
+
     def give_back(self) -> None:
         """Let the account go on which the body is held."""
         if self.account is not None:

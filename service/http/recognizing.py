@@ -90,7 +90,7 @@ class Recognizing(Prompting):
         if running is None:
             return
         if inlet := get_inlet(cast(Scope, running.scope)):
-            inlet.release()
+            inlet.leave()
         running.on_response = do_nothing  # it knows this connection: a circle
 
     def release_unread(self) -> None:
