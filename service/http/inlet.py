@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from service.http.body import too_slow
 from service.http.budget import Account
 from service.http.buffer_pool import BufferPool
+from service.http.relay import Relay
 
 if TYPE_CHECKING:
     from service.http.diversion import Diversion
@@ -21,7 +22,7 @@ SCRATCH_BYTES: Final = 65536  # where what nobody wants is read to
 STATE: Final = "inlet"  # where a request's scope holds it
 
 
-class Inlet(asyncio.BufferedProtocol):
+class Inlet(Relay):
     """Reads a body whose length is known; meanwhile it is the protocol of the transport.
 
     Args:
@@ -44,6 +45,7 @@ class Inlet(asyncio.BufferedProtocol):
         *,
         is_parsed: bool = True,
     ) -> None:
+        super().__init__(connection)
         self._connection = connection
         self._cycle: RequestResponseCycle | None = cycle
         self._is_parsed = is_parsed
@@ -279,22 +281,10 @@ class Inlet(asyncio.BufferedProtocol):
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
 
-    def eof_received(self) -> None:
-        """The client sends no more."""
-        self._connection.eof_received()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is closed, by whichever side."""
         self._is_open = False
-        self._connection.connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        """The client takes less than is written."""
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        """The client has taken nearly all that was written."""
-        self._connection.resume_writing()
+        super().connection_lost(exc)
 
 
 def get_inlet(scope: Mapping[str, Any]) -> Inlet | None:
