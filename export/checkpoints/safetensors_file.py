@@ -39,7 +39,8 @@ def open_safetensors(path: Path) -> Tensors:
     try:
         # For numpy, which spares the import of torch until numbers are wanted.
         file: Any = safe_open(path, framework="np")
-        stored = {name: describe(path, file.get_slice(name), name) for name in file.keys()}  # noqa: SIM118 - no mapping
+        names: list[str] = file.keys()
+        stored = {name: describe(path, file.get_slice(name), name) for name in names}
     except SafetensorError as error:
         raise damaged(path, error) from None
     return Tensors(path.name, stored)

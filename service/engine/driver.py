@@ -115,7 +115,7 @@ class Driver:
         self._call("cuDeviceGetAttribute", byref(value), attribute, device)
         return value.value
 
-    def _call(self, name: str, *arguments: Any) -> None:  # noqa: ANN401 - ctypes
+    def _call(self, name: str, *arguments: object) -> None:
         code = getattr(self._library, name)(*arguments)
         if code:
             text = c_char_p()

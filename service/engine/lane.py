@@ -11,7 +11,7 @@ from service.engine.job import ORDER, AnyJob, Item, Job, Result, remove_job
 Run = Callable[[Sequence[Item], Callable[[], None]], Sequence[Result]]
 
 
-def join_none(item: object) -> None:
+def join_none(_: object) -> None:
     """The key of an item that runs alone."""
 
 
@@ -19,7 +19,7 @@ def go_on() -> None:
     """Whoever asked waits still."""
 
 
-def no_item(item: object) -> bool:  # noqa: ARG001 - of any item
+def no_item(_: object) -> bool:
     """Whether an item is of a kind; none is."""
     return False
 

@@ -193,6 +193,21 @@ class Scheduler:
             self._queue.ripen(job)
             self._hand_out()
 
+    def collect(self, outcome: "asyncio.Future[Timed[Result]]") -> Timed[Result]:
+        """The result of a job that was queued, and is done.
+
+        Raises:
+            BaseException: whatever its outcome is instead.
+        """
+        try:
+            timed = outcome.result()
+        finally:
+            del (
+                outcome
+            )  # an error's traceback keeps this frame, and the outcome the error: a circle
+        self.succeeded += 1
+        return timed
+
     def withdraw(self, job: AnyJob) -> bool:
         """Take a job out of the queue, if it waits still; says whether it did."""
         with self._lock:

@@ -50,9 +50,13 @@ class KeyFile:
                 log.info("the keys have changed: there are %d", len(self._keys.known))
             self._complaint = ""
         except KeysError as error:
-            if str(error) != self._complaint:
-                self._complaint = str(error)
-                log.error("%s; until then the keys stay as they were", error)  # noqa: TRY400 - the text says all
+            self._complain(str(error))
+
+    def _complain(self, text: str) -> None:
+        """Say once what is wrong with the file."""
+        if text != self._complaint:
+            self._complaint = text
+            log.error("%s; until then the keys stay as they were", text)
 
 
 def read_file(path: Path) -> bytes:

@@ -117,13 +117,10 @@ class Prompting(Diversion):
         """Let a request wait for its body, if it may be answered at once then."""
         scope, answerer = cast(Scope, held.cycle.scope), held.answerer
         inlet = get_inlet(scope)
+        if inlet is None or inlet.size_bytes > MAX_BYTES:
+            return False
         # A client that takes no answers would let them pile up.
-        if (
-            inlet is None
-            or inlet.size_bytes > MAX_BYTES
-            or self.has_answered
-            or self.flow.write_paused
-        ):
+        if self.has_answered or self.flow.write_paused:
             return False
         if answerer.waiting >= MAX_WAITING or not answerer.is_for(scope, inlet.size_bytes):
             return False

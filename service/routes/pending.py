@@ -15,7 +15,7 @@ from service.protocol.v2_layout import V2Request
 from service.routes.prompt_reply import PromptReply
 from service.state import State
 
-Outcome = asyncio.Future[Timed[Computed]]
+Computation = asyncio.Future[Timed[Computed]]
 
 log = logging.getLogger("limelight")
 
@@ -37,7 +37,7 @@ class Pending:
         self._job: Job[Prepared, Computed] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self, *, is_alone: bool) -> Outcome:
+    def start(self, *, is_alone: bool) -> Computation:
         """Queue it.
 
         Args:
@@ -60,12 +60,12 @@ class Pending:
         outcome.add_done_callback(self._finish)
         return outcome
 
-    def _give_up(self, outcome: Outcome) -> None:
+    def _give_up(self, outcome: Computation) -> None:
         if not outcome.done():
             self._withdraw()
             outcome.set_exception(too_long(self._state.settings.request_timeout_ms))
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: Computation) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._presence.attend(None)
@@ -85,15 +85,14 @@ class Pending:
         if self._job is not None:
             self._state.scheduler.withdraw(self._job)
 
-    def _find_answer(self, outcome: Outcome) -> Answer:
+    def _find_answer(self, outcome: Computation) -> Answer:
         """The answer of the model.
 
         Raises:
             BaseException: whatever the outcome is instead.
         """
         try:
-            timed = outcome.result()
+            timed = self._state.scheduler.collect(outcome)
         finally:
             del outcome
-        self._state.scheduler.succeeded += 1
         return finish(self._state, self._work.model, timed, self._reply.started_ns)

@@ -39,3 +39,11 @@ def unhurried(
     with serve(reader, answerer=prompter) as server:
         yield server
     assert not prompter.is_waiting
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[tuple[Reader, Prompter, LiveServer]]:
+    """A server for many examples."""
+    reader, prompter = Reader(), Prompter()
+    with serve(reader, answerer=prompter) as server:
+        yield reader, prompter, server

@@ -18,6 +18,14 @@ def begin_early(inlet: Inlet, account: Account, arrived: bytes = b"") -> list[me
     return shortages
 
 
+def fill_budget() -> tuple[Budget, Account]:
+    """A budget with room for 2 bytes, and the account that holds the others."""
+    budget = Budget("request bodies", "LIMELIGHT_X", 10, 0, 10)
+    other = budget.open()
+    assert other.try_grow(8)
+    return budget, other
+
+
 def make_early(line: Line, size: int) -> Inlet:
     """An inlet of a request whose head the parser has not seen."""
     connection: Any = line
@@ -59,9 +67,7 @@ async def test_who_asks_in_the_midst_of_it_gets_all_of_it(before: int) -> None:
 async def test_where_there_is_no_room_it_is_said_and_whoever_asks_waits(
     arrived: bytes, pieces: bytes
 ) -> None:
-    line, budget = Line(), Budget("request bodies", "LIMELIGHT_X", 10, 0, 10)
-    other = budget.open()
-    assert other.try_grow(8)
+    line, budget, other = Line(), *fill_budget()
     inlet = make_early(line, 8)
     shortages = begin_early(inlet, budget.open(), arrived)
     assert await line.feed(pieces, 4) == b""
@@ -76,9 +82,7 @@ async def test_where_there_is_no_room_it_is_said_and_whoever_asks_waits(
 
 
 async def test_after_a_shortage_that_is_over_reading_goes_on() -> None:
-    line, budget = Line(), Budget("request bodies", "LIMELIGHT_X", 10, 0, 10)
-    other = budget.open()
-    assert other.try_grow(8)
+    line, budget, other = Line(), *fill_budget()
     inlet = make_early(line, 8)
     shortages = begin_early(inlet, budget.open())
     await line.feed(b"1234", 4)
@@ -92,9 +96,7 @@ async def test_after_a_shortage_that_is_over_reading_goes_on() -> None:
 
 
 async def test_a_whole_body_without_room_is_not_given_away() -> None:
-    line, budget = Line(), Budget("request bodies", "LIMELIGHT_X", 10, 0, 10)
-    other = budget.open()
-    assert other.try_grow(8)
+    line, budget, other = Line(), *fill_budget()
     inlet = make_early(line, 8)
     shortages = begin_early(inlet, budget.open())
     await line.feed(b"12345678", 8)

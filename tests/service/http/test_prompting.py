@@ -1,7 +1,7 @@
 """A request that is alone is answered when its body is whole; nobody else notices."""
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -29,13 +29,6 @@ LONG_S, SHORT_S = 600.0, 0.01
 @pytest.fixture(name="server")
 def use_server(unhurried: LiveServer) -> LiveServer:
     return unhurried
-
-
-@pytest.fixture(name="shared", scope="module")
-def start_shared() -> Iterator[tuple[Reader, Prompter, LiveServer]]:
-    reader, prompter = Reader(), Prompter()
-    with serve(reader, answerer=prompter) as server:
-        yield reader, prompter, server
 
 
 @given(

@@ -51,13 +51,9 @@ def note_parsing(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 @pytest.fixture(name="server")
-def start_server(
-    reader: Reader, prompter: Prompter, patience_s: Callable[[float], None]
-) -> Iterator[LiveServer]:
-    patience_s(LONG_S)
-    with serve(reader, answerer=prompter) as server:
-        yield server
-        wait_until(lambda: not prompter.is_waiting)
+def use_server(unhurried: LiveServer, reader: Reader, prompter: Prompter) -> Iterator[LiveServer]:
+    yield unhurried
+    wait_until(lambda: not prompter.is_waiting)
     assert prompter.budget.in_use_bytes == 0
     assert reader.holdings.bodies.in_use_bytes == 0
 
@@ -66,6 +62,12 @@ def introduce(client: socket.socket, request: bytes = HEAD + BODY) -> None:
     """Let the server parse a head once."""
     client.sendall(request)
     read_whole(client)
+
+
+def introduce_in_haste(client: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same; from then on a task reads what does not come at once."""
+    introduce(client)
+    monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
 
 
 def hold(client: socket.socket, prompter: Prompter, part: bytes = BODY[:5]) -> None:
@@ -86,13 +88,6 @@ def test_the_parser_sees_a_head_once_whichever_connection_it_comes_over(
             wait_until(lambda: not server.server.server_state.tasks)
     assert (parsed, b"".join(seen)) == (HEAD + BODY, HEAD + BODY)
     assert [body for body, _ in prompter.asked] == [BODY] * 4
-
-
-@pytest.fixture(name="shared", scope="module")
-def start_shared() -> Iterator[tuple[Reader, Prompter, LiveServer]]:
-    reader, prompter = Reader(), Prompter()
-    with serve(reader, answerer=prompter) as server:
-        yield reader, prompter, server
 
 
 @given(
@@ -235,8 +230,7 @@ def test_a_body_that_is_refused_unread_is_read_to_its_end_and_the_next_is_answer
     patience_s(LONG_S)
     reader, prompter = Reader(max_request_bytes=20), Prompter()
     with serve(reader, answerer=prompter) as server, server.connect() as client:
-        introduce(client)
-        monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
+        introduce_in_haste(client, monkeypatch)
         client.sendall(HEAD + BODY[:arrived])
         assert read_answer(client)[0] == 413
         client.sendall(BODY[arrived:] + ask("/", b"short"))
@@ -253,8 +247,7 @@ def test_what_is_left_of_a_refused_body_takes_no_room_and_is_not_waited_with(
     reader, prompter = Reader(max_request_bytes=20), Prompter()
     prompter.budget = Budget("bodies", "BODIES", 10, 0, 60)
     with serve(reader, answerer=prompter) as server, server.connect() as client:
-        introduce(client)
-        monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
+        introduce_in_haste(client, monkeypatch)
         client.sendall(HEAD + BODY[:5])
         assert read_answer(client)[0] == 413
         wait_until(lambda: not prompter.budget.in_use_bytes)
@@ -272,8 +265,7 @@ def test_a_body_that_is_given_up_in_the_midst_ends_its_connection(
     patience_s(LONG_S)
     reader, prompter = Reader(body_timeout_s=0.05), Prompter()
     with serve(reader, answerer=prompter) as server, server.connect() as client:
-        introduce(client)
-        monkeypatch.setattr(recognizing, "READING_PATIENCE_S", 0.01)
+        introduce_in_haste(client, monkeypatch)
         client.sendall(HEAD + BODY[:5])
         answer = read_to_end(client)
         assert answer.startswith(b"HTTP/1.1 408 ")

@@ -10,6 +10,7 @@ import pytest_asyncio
 from service.app import create_app
 from service.settings import Settings
 from service.state import State
+from tests.service.routes.front import Front, open_front
 from tests.service.routes.pair import Pair, open_pair
 
 
@@ -41,3 +42,10 @@ def root_path() -> str:
 def pair(stack: ExitStack, settings: Settings, root_path: str) -> Pair:
     """A server with express in front, and one without."""
     return open_pair(stack, settings.model_copy(update={"root_path": root_path}))
+
+
+@pytest.fixture
+def one_thread(settings: Settings) -> Iterator[Front]:
+    """A server with one thread."""
+    with open_front(settings.model_copy(update={"inference_threads": 1})) as front:
+        yield front

@@ -1,5 +1,6 @@
 """A server whose thread is busy, so that what it is sent waits in the queue."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,8 +8,9 @@ from typing import Any
 
 from service.engine.lane import Lane
 from service.inference import Schedule
-from tests.service.http.live_server import wait_until
+from tests.service.http.live_server import read_answer, wait_until
 from tests.service.routes.front import Front
+from tests.service.routes.requests import write
 
 
 class Gate:
@@ -56,3 +58,13 @@ def expect_nothing_held(front: Front) -> None:
     wait_until(lambda: not holdings.bodies.in_use_bytes + holdings.answers.in_use_bytes)
     wait_until(lambda: not front.server.server.server_state.tasks)
     assert front.state.scheduler.waiting == 0
+
+
+@contextmanager
+def connect_known(front: Front) -> Iterator[socket.socket]:
+    """A connection whose head the server knows."""
+    with front.server.connect() as client:
+        client.sendall(write())
+        assert read_answer(client)[0] == 200
+        front.log.lines.clear()
+        yield client

@@ -15,27 +15,26 @@ from service.routes import prompt_reply
 from service.settings import Settings
 from tests.service.http.live_server import read_answer, wait_until
 from tests.service.routes.front import Front, open_front
-from tests.service.routes.occupied import expect_nothing_held, occupied, wait_for_pending
-from tests.service.routes.test_prompt import write
+from tests.service.routes.occupied import (
+    connect_known,
+    expect_nothing_held,
+    occupied,
+    wait_for_pending,
+)
+from tests.service.routes.requests import write
 
 GENERATOR = np.random.default_rng(29)
 QUERY = GENERATOR.standard_normal((2, 5, 6)).astype(np.float32)
 
 
 @pytest.fixture(name="front")
-def start_front(settings: Settings) -> Iterator[Front]:
-    """A server with one thread."""
-    with open_front(settings.model_copy(update={"inference_threads": 1})) as front:
-        yield front
+def use_front(one_thread: Front) -> Front:
+    return one_thread
 
 
 @pytest.fixture(name="client")
 def connect(front: Front) -> Iterator[socket.socket]:
-    """A connection whose head the server knows."""
-    with front.server.connect() as client:
-        client.sendall(write())
-        assert read_answer(client)[0] == 200
-        front.log.lines.clear()
+    with connect_known(front) as client:
         yield client
 
 

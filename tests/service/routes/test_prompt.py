@@ -18,11 +18,9 @@ from service.state import State
 from tests.service.http.live_server import ask, read_answer, read_to_end, wait_until
 from tests.service.routes.front import Front, open_front
 from tests.service.routes.occupied import occupied
+from tests.service.routes.requests import PATH, QUERY, write
 
-PATH = "/v2/models/demo/infer"
-LENGTH = "Inference-Header-Content-Length"
 GENERATOR = np.random.default_rng(23)
-QUERY = GENERATOR.standard_normal((2, 5, 6)).astype(np.float32)
 KEY, VALUE = GENERATOR.standard_normal((2, 2, 7, 6)).astype(np.float32)
 MASK = GENERATOR.random((2, 3, 5, 7)) > 0.4
 
@@ -33,26 +31,6 @@ def start_front(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.setattr("service.http.prompting.PATIENCE_S", 600)
     with open_front(settings) as front:
         yield front
-
-
-def write(
-    tensors: dict[str, Any] | None = None, *headers: str, path: str = PATH, **members: Any
-) -> bytes:
-    """A request in binary."""
-    tensors = {"query": QUERY} if tensors is None else tensors
-    datatypes = {"f": "FP32", "b": "BOOL"}
-    entries = [
-        {
-            "name": name,
-            "shape": array.shape,
-            "datatype": datatypes[array.dtype.kind],
-            "parameters": {"binary_data_size": array.nbytes},
-        }
-        for name, array in tensors.items()
-    ]
-    head = json.dumps({"inputs": entries} | members).encode()
-    body = head + b"".join(array.tobytes() for array in tensors.values())
-    return ask(path, body, f"{LENGTH}: {len(head)}", *headers)
 
 
 def read(client: socket.socket) -> tuple[int, dict[str, Any]]:
